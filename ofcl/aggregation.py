@@ -1,0 +1,125 @@
+"""The server: averages the clients' models, and the result with the previous global model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+
+from ofcl.seeds import numpy_generator
+from ofcl.state import State, Tensors
+from ofcl.update import Update
+
+Aggregation = Callable[[Sequence[Update], Tensors | None], Tensors]
+"""Updates, and the previous global model where there is one → an averaged model."""
+
+
+def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
+    """The weighted mean of models.
+
+    >>> average([{"w": torch.tensor(1.0)}, {"w": torch.tensor(5.0)}], [3, 1])
+    {'w': tensor(2.)}
+    """
+    total = math.fsum(weights)
+    shares = [weight / total for weight in weights]
+    first, *others = models
+    mean = {name: value * shares[0] for name, value in first.items()}
+    for model, share in zip(others, shares[1:], strict=True):
+        for name, value in mean.items():
+            value.add_(model[name], alpha=share)
+    return mean
+
+
+def fedavg(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
+    """FedAvg: clients weigh by the samples of their current task (McMahan et al. 2017)."""
+    return average([u.state for u in updates], [u.samples for u in updates])
+
+
+def weighted_fedavg(
+    updates: Sequence[Update],
+    previous: Tensors | None = None,
+    *,
+    class_weights: Literal["class", "task"] = "class",
+    nested: float = 0.0,
+) -> Tensors:
+    """Weighted FedAvg: one averaged model for each class of the round, then their plain mean.
+
+    So a class that few clients have counts as much as any other. `nested` is the share of the
+    previous global model in the model of every class that several clients have: the released code
+    averages there a first time.
+    """
+    models = []
+    for c in sorted({c for update in updates for c in update.classes}):
+        having = [update for update in updates if c in update.classes]
+        by_class = class_weights == "class"
+        weights = [update.classes[c] if by_class else update.samples for update in having]
+        model = average([update.state for update in having], weights)
+        if nested and previous is not None and len(having) > 1:
+            model = mix(model, previous, nested)
+        models.append(model)
+    return average(models, [1] * len(models))
+
+
+def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
+    """A model with a share of the previous one."""
+    return {name: value.lerp(previous[name], share) for name, value in model.items()}
+
+
+class Server:
+    """Keeps the global model, draws who takes part in a round, and averages what they send."""
+
+    def __init__(
+        self,
+        model: Tensors,
+        *,
+        aggregate: Aggregation = fedavg,
+        previous: float = 0.5,
+        previous_start: Literal["none", "initial"] = "none",
+        min_clients: int = 2,
+        participation: float = 1.0,
+        dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.model = {name: value.detach().clone() for name, value in model.items()}
+        self.round = 0
+        self._attempt = 0  # rounds that were tried, also those for which too few clients came
+        self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
+        self._min_clients, self._participation = min_clients, participation
+        self._dropout, self._seed = dropout, seed
+
+    def draw(self, waiting: Sequence[int], clients: int) -> list[int]:
+        """Who of the waiting clients takes part: a seeded draw, less those that drop out.
+
+        An empty list means that too few are left for a round.
+        """
+        draw = numpy_generator(self._seed, "round", self._attempt)
+        self._attempt += 1
+        order, luck = draw.permutation(clients).tolist(), draw.random(clients)
+        wanted = max(math.ceil(self._participation * clients), self._min_clients)
+        drawn = [client for client in order if client in set(waiting)][:wanted]
+        present = sorted(client for client in drawn if luck[client] >= self._dropout)
+        return present if len(present) >= self._min_clients else []
+
+    @torch.no_grad()
+    def aggregate(self, updates: Sequence[Update]) -> Tensors:
+        """Makes the next global model; what does not travel stays as it was."""
+        no_previous = self.round == 0 and self._previous_start == "none"
+        previous = None if no_previous else self.model
+        new = self._aggregate(updates, previous)
+        if previous is not None:
+            new = mix(new, previous, self._previous)
+        self.model = self.model | new
+        self.round += 1
+        return self.model
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        return {"model": self.model, "round": self.round, "attempt": self._attempt}
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        for name, value in state["model"].items():
+            self.model[name].copy_(value)
+        self.round, self._attempt = int(state["round"]), int(state["attempt"])

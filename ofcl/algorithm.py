@@ -1,0 +1,72 @@
+"""Algorithm 1: online federated continual learning. Start reading here.
+
+Every client learns from its own stream, mini-batch by mini-batch, and replays what it remembers.
+Every q mini-batches, after a burn-in in each task, it reaches a communication point. When all
+clients have, the server averages the models of those that take part, and they go on from there.
+
+What a client does with a mini-batch is in `methods/replay.py`, when it communicates and what it
+sends in `client.py`, how the server averages in `aggregation.py`, where the clients run in
+`engines/`. A run is a loop that the caller sees:
+
+    for event in federate(engine, server):
+        ...  # print it, save it, draw it, stop whenever you like
+
+All state is in the clients and the server, none in the loop: after any event it can be saved, and a
+loop over the restored state goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from ofcl.aggregation import Server
+from ofcl.events import Event, Round
+from ofcl.state import State, Tensors, nbytes
+from ofcl.update import Update
+
+
+class Engine(Protocol):
+    """Where the clients run: in this process, on a cluster, at other organisations."""
+
+    clients: int
+
+    def learn(self, global_model: Tensors) -> Iterator[Event]:
+        """Lets every client learn up to its next communication point, or to its stream's end."""
+
+    def waiting(self) -> list[int]:
+        """The clients that have reached a communication point."""
+
+    def updates(self, clients: Sequence[int]) -> list[Update]:
+        """What these clients send."""
+
+    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
+        """Hands these clients the global model, and lets all that wait go on."""
+
+    def state(self) -> State:
+        """The clients' state, for a checkpoint."""
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+
+
+def federate(engine: Engine, server: Server) -> Iterator[Event]:
+    """Runs until every client's stream has ended, and tells what happens."""
+    while True:
+        yield from engine.learn(server.model)
+        waiting = engine.waiting()
+        if not waiting:  # every stream has ended
+            return
+        present = server.draw(waiting, engine.clients)
+        if not present:  # too few for a round: everybody goes on alone
+            engine.receive(server.model, [])
+            continue
+        updates = engine.updates(present)
+        engine.receive(server.aggregate(updates), present)
+        yield Round(
+            round=server.round,
+            clients=present,
+            samples=[update.samples for update in updates],
+            bytes_sent=sum(update.nbytes for update in updates),
+            bytes_received=len(present) * nbytes(updates[0].state),
+        )

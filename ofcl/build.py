@@ -1,0 +1,244 @@
+"""From settings to the parts of a run. The only place that sees all settings at once."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.aggregation import Aggregation, Server, fedavg, weighted_fedavg
+from ofcl.client import Client, Schedule
+from ofcl.config import Settings
+from ofcl.data.dataset import Dataset
+from ofcl.data.scenario import Share, build_scenario
+from ofcl.data.stream import ArrayStream
+from ofcl.errors import OfclError
+from ofcl.evaluation import HeldOut
+from ofcl.losses import LOSSES, proximal_term
+from ofcl.memory import Memory
+from ofcl.methods import METHODS
+from ofcl.methods.parts import PolicyParts
+from ofcl.methods.replay import Replay
+from ofcl.models import MODELS, ModelSize
+from ofcl.perturb import (
+    Perturbation,
+    choose_perturbations,
+    flip_and_rotate,
+    image_views,
+    noisy_copies,
+)
+from ofcl.seeds import generator, private
+from ofcl.uncertainty import Scorer
+from ofcl.update import travelling
+
+SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
+
+
+def resolve(settings: Settings, dataset: Dataset) -> Settings:
+    """Settings in which nothing is left to be found out: no `auto`, a learning rate."""
+    model = settings.model
+    if model == "auto":
+        model = "slim-resnet18" if dataset.kind == "image" else "mlp"
+    optimizer = settings.optimizer
+    if optimizer == "auto":
+        optimizer = "sgd" if model == "slim-resnet18" else "adam"
+    rate = settings.sgd_lr if optimizer == "sgd" else settings.adam_lr
+    device = settings.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = {
+        "dataset": dataset.name,
+        "model": model,
+        "optimizer": optimizer,
+        "lr": settings.lr or rate,
+        "device": device,
+        "perturbations": choose_perturbations(settings.perturbations),
+    }
+    return settings.model_copy(update=found)
+
+
+def find_device(name: str) -> torch.device:
+    """The device of this name; an error if this machine has none."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise OfclError(f"unknown device '{name}'; expected auto, cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise OfclError(f"device '{name}' is not there; this machine has "
+                        f"{torch.cuda.device_count()} CUDA devices. Use --device cpu")  # fmt: skip
+    return device
+
+
+def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
+    """The clients' shares of the data."""
+    return build_scenario(
+        dataset.y_train.numpy(),
+        dataset.y_test.numpy(),
+        len(dataset.labels),
+        seed=settings.seed,
+        clients=settings.clients,
+        tasks=settings.tasks,
+        class_order=settings.class_order,
+        task_order=settings.task_order,
+        class_split=settings.class_split,
+        drop_class=settings.drop_class,
+        split=settings.split,
+        alpha=settings.alpha,
+        remainder=settings.remainder,
+        validation=settings.validation,
+    )
+
+
+def task_lengths(settings: Settings, share: Share) -> list[int]:
+    """The number of mini-batches of each of a client's tasks."""
+    lengths = [math.ceil(len(rows) / settings.batch_size) for rows in share.train]
+    return [min(length, settings.limit or length) for length in lengths]
+
+
+def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str]:
+    """Refuses what cannot work with this data; gives what is odd but can, as warnings."""
+    classes = len({c for share in shares for task in share.tasks for c in task})
+    remembers = METHODS[settings.method].policy is not None
+    if remembers and settings.memory < classes:
+        raise OfclError(
+            f"memory = {settings.memory} is smaller than the number of classes ({classes}); "
+            f"every class needs at least one place: set memory to {classes} or more"
+        )
+    if settings.model == "slim-resnet18":
+        if dataset.kind != "image":
+            raise OfclError(f"slim-resnet18 needs images; '{dataset.name}' has vectors: use mlp")
+        if min(dataset.shape[1:]) < SMALLEST_SIDE:
+            raise OfclError(
+                f"slim-resnet18 needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
+                f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
+            )
+    warnings = []
+    longest = max(batches for share in shares for batches in task_lengths(settings, share))
+    schedule = build_schedule(settings)
+    if not any(schedule.due(batches) for batches in range(longest + 1)):
+        warnings.append(
+            f"no round will happen: the longest task has {longest} mini-batches, but the first "
+            f"round comes after {settings.burn_in} (burn_in) and every {settings.q} (q)"
+        )
+    if settings.loss == "ace" and settings.replay == "past" and remembers:
+        warnings.append(
+            "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
+        )
+    return warnings
+
+
+def build_schedule(settings: Settings) -> Schedule:
+    """When clients communicate."""
+    return Schedule(settings.burn_in, settings.q, settings.first_round)
+
+
+def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
+    """The initial model, the same for all."""
+    size = ModelSize(dataset.shape, len(dataset.labels), settings.width, settings.hidden)
+    with private(settings.seed, "model"):
+        model = MODELS[settings.model](size)
+    # Images are faster with their channels last; modules without images do not mind.
+    return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
+    """How copies of a sample are made, by the kind of the data."""
+    if dataset.kind == "vector":
+        return noisy_copies(settings.noise_std, settings.noise_copies)
+    return image_views(
+        settings.perturbations,
+        mean=dataset.mean,
+        std=dataset.std,
+        draws=settings.draws,
+        pixels=settings.pixels,
+    )
+
+
+def build_client(settings: Settings, dataset: Dataset, number: int, share: Share) -> Client:
+    """One client with everything of its own."""
+    model = build_model(settings, dataset)
+    learner = build_learner(settings, dataset, number, model)
+    train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
+    client = Client(
+        number,
+        tasks=settings.tasks,
+        model=model,
+        learner=learner,
+        stream=ArrayStream(
+            *train, share.train, settings.batch_size, dataset.prepare, settings.limit
+        ),
+        test=HeldOut(*test, share.test, dataset.prepare),
+        validation=HeldOut(*train, share.validation, dataset.prepare),
+        schedule=build_schedule(settings),
+        mixing=settings.mixing,
+        batchnorm=settings.batchnorm,
+    )
+    if settings.aggregation == "fedprox":
+        parameters = list(model.parameters())
+
+        def penalty() -> Tensor:
+            return proximal_term(parameters, client.anchor, settings.mu, settings.proximal)
+
+        learner.penalty = penalty
+    return client
+
+
+def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
+    """How a client learns: model, optimiser, memory, scorer."""
+
+    def own(purpose: str) -> torch.Generator:
+        return generator(settings.seed, purpose, number)
+
+    def make_scorer() -> Scorer:
+        return Scorer(
+            model,
+            as_of=settings.scoring_model,
+            perturb=build_perturbation(settings, dataset),
+            mode=settings.scoring_mode,
+            average=settings.score_average,
+            generator=own("perturbation"),
+        )
+
+    memory, policy = None, METHODS[settings.method].policy
+    if policy is not None:
+        draws = own("memory")
+        parts = PolicyParts(draws, make_scorer, settings.keep, settings.rescore)
+        memory = Memory(
+            settings.memory, policy(parts), draws, settings.memory_rule, dataset.x_train.device
+        )
+    optimizers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+    augment = dataset.kind == "image" and settings.augment
+    return Replay(
+        model=model,
+        optimizer=optimizers[settings.optimizer](model.parameters(), lr=settings.lr),
+        loss=LOSSES[settings.loss],
+        memory=memory,
+        generator=own("augmentation"),
+        steps=settings.steps,
+        replay=settings.replay,
+        augment=functools.partial(flip_and_rotate, draws=settings.draws) if augment else None,
+    )
+
+
+def build_server(settings: Settings, dataset: Dataset) -> Server:
+    """The server with the initial model."""
+    model = build_model(settings, dataset)
+    aggregate: Aggregation = fedavg  # FedProx averages like FedAvg; its term is in the loss
+    if settings.aggregation == "weighted":
+        aggregate = functools.partial(
+            weighted_fedavg,
+            class_weights=settings.class_weights,
+            nested=settings.previous if settings.nested_average else 0.0,
+        )
+    return Server(
+        travelling(model, statistics=True),
+        aggregate=aggregate,
+        previous=settings.previous,
+        previous_start=settings.previous_start,
+        min_clients=settings.min_clients,
+        participation=settings.participation,
+        dropout=settings.dropout,
+        seed=settings.seed,
+    )

@@ -1,0 +1,132 @@
+"""Checkpoints: safetensors + JSON, never pickle; each is there whole or not at all.
+
+A checkpoint is a folder `<number of events>/` with `tensors.safetensors` and `state.json`. It is
+written under another name, synced and renamed, and carries a checksum over both files, so that
+damage is seen when it is read. The last two are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ofcl.errors import OfclError
+from ofcl.state import State, flatten, unflatten
+
+KEPT = 2
+
+
+class Checkpoint(NamedTuple):
+    """The state of a run, and how far it had come."""
+
+    events: int
+    seconds: float
+    state: State
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Writes a checkpoint beside the others, then makes it count by renaming; keeps two."""
+    partial, target = folder / "partial", folder / f"{checkpoint.events:09d}"
+    tensors, tree = flatten(checkpoint.state)
+    content = json.dumps(
+        {"events": checkpoint.events, "seconds": checkpoint.seconds, "state": tree}
+    )
+    with explained(folder.parent):
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            save_file(tensors, partial / "tensors.safetensors")
+            sync(partial / "tensors.safetensors")
+            digest = _digest(content, partial / "tensors.safetensors")
+            write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
+            shutil.rmtree(target, ignore_errors=True)
+            partial.rename(target)
+            sync(folder)
+        except (OSError, SafetensorError):
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    for old in _found(folder)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole; None if there never was one.
+
+    Damaged ones are told of and left where they are.
+    """
+    found = _found(folder)
+    for path in found:
+        try:
+            return _read(path)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            tell(f"checkpoint '{path}' is damaged ({error}); looking at the one before it")
+    if found:
+        raise OfclError(
+            f"every checkpoint in '{folder}' is damaged; nothing was changed. Restore one from a "
+            "backup, or run anew with another --out"
+        )
+    return None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file so that it is there whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def sync(path: Path) -> None:
+    """Makes sure that a file, or the names in a folder, outlast a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns the system's errors about writing into one line that says what is safe."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise OfclError(
+            f"cannot write to '{path}': {error}. What was saved before is whole; when there is "
+            f"room again: ofcl resume {path}"
+        ) from error
+
+
+def _found(folder: Path) -> list[Path]:
+    if not folder.exists():
+        return []
+    return sorted((path for path in folder.iterdir() if path.name.isdigit()), reverse=True)
+
+
+def _read(path: Path) -> Checkpoint:
+    text = (path / "state.json").read_text(encoding="utf-8")
+    value = json.loads(text)
+    content = text[text.index('"content": ') + len('"content": ') : -1]
+    if _digest(content, path / "tensors.safetensors") != value["sha256"]:
+        raise ValueError("its checksum does not match")
+    tensors = load_file(path / "tensors.safetensors")
+    content = value["content"]
+    return Checkpoint(content["events"], content["seconds"], unflatten(tensors, content["state"]))
+
+
+def _digest(content: str, tensors: Path) -> str:
+    with tensors.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(content.encode())
+    return digest.hexdigest()

@@ -1,0 +1,247 @@
+"""The command line: `ofcl run`, `resume`, `compare`, `list` and `demo`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ofcl import __version__, config
+from ofcl.cli.progress import view
+from ofcl.cli.show import comparison_table, print_result
+from ofcl.comparison import compare as compare_runs
+from ofcl.data import DATASETS, load_dataset
+from ofcl.errors import OfclError, unknown
+from ofcl.experiment import Interrupted, Run
+from ofcl.methods import METHODS
+from ofcl.models import MODELS
+from ofcl.results import Result
+from ofcl.runs import RunDirectory
+
+app = typer.Typer(
+    help="Online federated continual learning: several parties learn together from data that "
+    "arrive once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out_console = Console()
+err_console = Console(stderr=True)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@app.command()
+def run(
+    settings: Annotated[
+        str | None, typer.Argument(help="A settings file, or a preset's name (ofcl list protocols)")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Dataset (ofcl list datasets).")] = None,
+    method: Annotated[str | None, typer.Option(help="none, er, cbr, lc, ms, rc, en or bi.")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="bottom or top: which uncertainty stays.")
+    ] = None,
+    aggregation: Annotated[str | None, typer.Option(help="fedavg, weighted or fedprox.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="sound (default) or published.")] = None,
+    memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
+    tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything drawn.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="At most N mini-batches per client and task: a quick try.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory; default: a new one in runs/.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any setting as key=value; may be repeated (ofcl list settings)."
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment; everything is saved, and a stopped run can be resumed."""
+    named = {
+        "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
+        "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
+        "device": device, "limit": limit,
+    }  # fmt: skip
+    made = config.make_settings(
+        config.load_settings(settings) if settings else {},
+        {name: value for name, value in named.items() if value is not None},
+        dict(map(config.parse_override, set_ or [])),
+    )
+    data = load_dataset(made.dataset)
+    started = Run(made, data, out or default_out(made))
+    report(started, drive(started, quiet or as_json), as_json)
+
+
+@app.command()
+def resume(
+    directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or killed, as if nothing had happened."""
+    result = RunDirectory(directory).result()
+    if result is not None:
+        err_console.print(f"{directory} is finished", highlight=False)
+        started = None
+    else:
+        started = Run.resume(directory, tell=warn)
+        result = drive(started, quiet or as_json)
+    report(started, result, as_json)
+
+
+@app.command()
+def compare(
+    directories: Annotated[list[Path], typer.Argument(help="Run directories, or folders of them.")],
+    as_json: Json = False,
+) -> None:
+    """Put runs side by side: a table of A and F, mean ± std over seeds."""
+    lines, unfinished = compare_runs(directories)
+    for path in unfinished:
+        warn(f"{path} is not finished: ofcl resume {path}")
+    if as_json:
+        print(json.dumps([asdict(line) for line in lines], indent=1))
+    elif lines:
+        out_console.print(comparison_table(lines))
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="datasets, methods, protocols, models or settings")],
+) -> None:
+    """List what can be chosen by name."""
+    tables = {
+        "datasets": lambda: {
+            n: (load.__doc__ or "").split("\n")[0] for n, load in DATASETS.items()
+        },
+        "methods": lambda: {name: method.summary for name, method in METHODS.items()},
+        "protocols": lambda: {name: _preset_summary(name) for name in config.presets()},
+        "models": lambda: dict.fromkeys(MODELS, ""),
+        "settings": _settings_help,
+    }
+    if what not in tables:
+        raise unknown("list", what, tables)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, summary in tables[what]().items():
+        table.add_row(name, summary)
+    out_console.print(table, highlight=False)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Folder of the four runs.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Four methods on the embedded images, in about a minute: a table to start from."""
+    folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
+    data = load_dataset(config.preset("demo")["dataset"])
+    err_console.print(
+        "5 clients, 5 tasks of 2 classes, data that arrive once. What is remembered of old tasks?",
+        highlight=False,
+    )
+    for method in ("none", "er", "cbr", "bi"):
+        made = config.make_settings(config.preset("demo"), {"method": method})
+        drive(Run(made, data, folder / method), quiet)
+    lines, _ = compare_runs([folder])
+    out_console.print(comparison_table(lines))
+    out_console.print(
+        "\nNext, for example:\n"
+        "  ofcl run demo --method bi --keep top --seed 1\n"
+        "  ofcl run demo --method bi --set loss=ace --set replay=all\n"
+        f"  ofcl compare {folder} runs\n"
+        "  ofcl list settings",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Options of ofcl itself."""
+    if show:
+        print(f"ofcl {__version__}")
+        raise typer.Exit
+
+
+def drive(started: Run, quiet: bool) -> Result:
+    """Runs to the end with progress."""
+    for warning in started.warnings:
+        warn(warning)
+    with view(started, started.settings.method, err_console, quiet) as shown:
+        for event in started:
+            shown.show(event)
+    return started.result()
+
+
+def report(started: Run | None, result: Result, as_json: bool) -> None:
+    """Prints a result."""
+    directory = started.directory if started else None
+    if as_json:
+        where: dict[str, Any] = {"directory": str(directory.path)} if directory else {}
+        print(json.dumps({**where, **result.to_json()}))
+        return
+    print_result(out_console, result)
+    if directory is not None:
+        out_console.print(f"saved in {directory.path}", highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """One line about something odd."""
+    err_console.print(f"warning: {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+def default_out(settings: config.Settings) -> Path:
+    """A new directory in runs/."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name = f"{settings.dataset}-{settings.method}-seed{settings.seed}-{stamp}"
+    path, again = Path("runs") / name, 1
+    while path.exists():
+        path, again = Path("runs") / f"{name}-{again}", again + 1
+    return path
+
+
+def _preset_summary(name: str) -> str:
+    values = config.preset(name)
+    return ", ".join(f"{key}={value}" for key, value in values.items())
+
+
+def _settings_help() -> dict[str, str]:
+    return {
+        name: f"{field.description} (default {field.default!r})"
+        for name, field in config.Settings.model_fields.items()
+    }
+
+
+def main() -> None:
+    """Runs the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    try:
+        app()
+    except Interrupted as stop:
+        err_console.print(str(stop), highlight=False, soft_wrap=True)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OfclError as error:
+        err_console.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Results as tables for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from ofcl.comparison import Line
+from ofcl.results import Result
+
+
+def percent(value: float | None) -> str:
+    """A percentage, or a dash."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def print_result(console: Console, result: Result) -> None:
+    """A run's result in a few lines."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("A", percent(result.A), "average accuracy at the end, %")
+    table.add_row("F", percent(result.F), "average forgetting, %")
+    table.add_row("global A", percent(result.global_A), "of the server's model")
+    table.add_row("global F", percent(result.global_F), "")
+    table.add_row("rounds", str(result.rounds), f"{result.bytes_sent / 1e6:.1f} MB sent")
+    table.add_row("seconds", f"{result.seconds:.1f}", "")
+    console.print(table)
+
+
+def comparison_table(lines: Sequence[Line]) -> Table:
+    """Experiments side by side, best first."""
+    table = Table(title="Accuracy A and forgetting F, % (mean ± std)", title_justify="left")
+    for name in lines[0].settings if lines else ():
+        table.add_column(name)
+    for name in ("seeds", "A ↑", "F ↓", "global A ↑", "global F ↓"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        shown = [str(value) for value in line.settings.values()]
+        spreads = (line.A, line.F, line.global_A, line.global_F)
+        table.add_row(*shown, str(len(line.seeds)), *map(str, spreads))
+    return table

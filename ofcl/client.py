@@ -1,0 +1,159 @@
+"""A client: one party with a model, a memory and a stream of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from ofcl.data.stream import Stream
+from ofcl.errors import OfclError
+from ofcl.evaluation import HeldOut
+from ofcl.events import Evaluated, Learned
+from ofcl.methods.replay import Replay
+from ofcl.state import State, Tensors
+from ofcl.update import Update, travelling
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a client communicates: after a burn-in in each task, every q mini-batches.
+
+    >>> [n for n in range(50) if Schedule(burn_in=30, q=5).due(n)]
+    [35, 40, 45]
+    """
+
+    burn_in: int
+    q: int
+    first_round: Literal["after-burn-in", "at-burn-in"] = "after-burn-in"
+
+    def due(self, batches: int) -> bool:
+        """Whether a client that has learned so many mini-batches of its task communicates."""
+        start = self.burn_in + (self.first_round == "after-burn-in")
+        return batches > 0 and batches >= start and batches % self.q == 0
+
+
+class Client:
+    """Learns from its stream mini-batch by mini-batch, and takes part in rounds.
+
+    `waiting` says that it has reached a communication point; it learns on when the server has
+    answered (`receive`) or when it is let go without an answer (`go_on`).
+    """
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        tasks: int,
+        model: nn.Module,
+        learner: Replay,
+        stream: Stream,
+        test: HeldOut,
+        validation: HeldOut,
+        schedule: Schedule,
+        mixing: float = 1.0,
+        batchnorm: Literal["average", "reset", "local"] = "average",
+    ) -> None:
+        self.number, self.tasks, self.model, self.learner = number, tasks, model, learner
+        self.stream, self.schedule = stream, schedule
+        self.anchor = [p.detach().clone() for p in model.parameters()]
+        self.task, self.waiting = 0, False
+        self._test, self._validation = test, validation
+        self._mixing, self._batchnorm = mixing, batchnorm
+        self._batches = 0  # of the current task
+        self._classes: Counter[int] = Counter()  # samples of the current task
+
+    @property
+    def finished(self) -> bool:
+        """Whether its stream has ended and its last task has been evaluated."""
+        return self.task == self.tasks
+
+    @property
+    def at_task_end(self) -> bool:
+        """Whether it has learned all of its current task and is to be evaluated on it."""
+        following = self.stream.next_task()
+        return not self.finished and (following is None or following > self.task)
+
+    def learn(self) -> Learned:
+        """Learns the next mini-batch of its stream."""
+        batch = next(self.stream)
+        self._batches += 1
+        self._classes.update(batch.y.tolist())
+        current = torch.tensor(sorted(self._classes), device=batch.y.device)
+        loss, correct, finite = self.learner.learn(batch, current)
+        if not finite:
+            raise OfclError(
+                f"the loss of client {self.number} is not finite (task {self.task}, mini-batch "
+                f"{self._batches}); lower the learning rate, or look at that part of its data"
+            )
+        self.waiting = self.schedule.due(self._batches)
+        n = len(batch.y)
+        return Learned(self.number, self.task, 1, n, loss * n, correct)
+
+    def end_task(self, global_model: Tensors) -> Evaluated:
+        """Evaluates its model and the global one on all tasks so far, and turns to the next."""
+        seen = self.task + 1
+        own = {name: value.clone() for name, value in self.model.state_dict().items()}
+        test, validation = (held.hits(self.model, seen) for held in (self._test, self._validation))
+        taken = {name: global_model[name] for name in self._mixed()}
+        self.model.load_state_dict(taken, strict=False)
+        global_test = self._test.hits(self.model, seen)
+        self.model.load_state_dict(own)
+        event = Evaluated(self.number, self.task, test, validation, global_test)
+        self.task, self._batches = self.task + 1, 0
+        self._classes.clear()
+        return event
+
+    def update(self) -> Update:
+        """What it sends at a communication point."""
+        state = {name: value.detach().clone() for name, value in self._travelling().items()}
+        return Update(self.number, state, self._classes.total(), dict(self._classes))
+
+    @torch.no_grad()
+    def receive(self, global_model: Tensors) -> None:
+        """Takes the global model: a share of it and the rest of its own."""
+        self.learner.before_round()
+        for name, value in self._mixed().items():
+            value.lerp_(global_model[name], self._mixing)
+        for anchor, name in zip(self.anchor, dict(self.model.named_parameters()), strict=True):
+            anchor.copy_(global_model[name])
+        self.learner.after_round()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Leaves the communication point."""
+        self.waiting = False
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        return {
+            "model": self.model.state_dict(),
+            "anchor": self.anchor,
+            "learner": self.learner.state(),
+            "stream": self.stream.state(),
+            "task": self.task,
+            "waiting": self.waiting,
+            "batches": self._batches,
+            "classes": [list(item) for item in sorted(self._classes.items())],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        self.model.load_state_dict(state["model"])
+        for anchor, value in zip(self.anchor, state["anchor"], strict=True):
+            anchor.copy_(value)
+        self.learner.load_state(state["learner"])
+        self.stream.load_state(state["stream"])
+        self.task, self.waiting = int(state["task"]), bool(state["waiting"])
+        self._batches = int(state["batches"])
+        self._classes = Counter(dict(state["classes"]))
+
+    def _travelling(self) -> Tensors:
+        return travelling(self.model, statistics=self._batchnorm == "average")
+
+    def _mixed(self) -> Tensors:
+        # `reset` statistics do not travel, but a client mixes in the global ones: 0 and 1.
+        return travelling(self.model, statistics=self._batchnorm != "local")

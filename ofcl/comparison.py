@@ -1,0 +1,119 @@
+"""Comparing finished runs: A and F over seeds, one line for each experiment."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ofcl import metrics
+from ofcl.config import Settings
+from ofcl.errors import OfclError
+from ofcl.results import Result
+from ofcl.runs import RunDirectory
+
+_SAME_EXPERIMENT = {"seed", "device", "checkpoint_every"}  # what may differ between its runs
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean and what it varies by; None where it cannot be known."""
+
+    mean: float | None
+    std: float | None
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return "–"
+        return f"{self.mean:.2f}" + (f" ± {self.std:.2f}" if self.std is not None else "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One experiment: the settings that tell it from the others, and its results."""
+
+    settings: dict[str, Any]
+    seeds: tuple[int, ...]
+    A: Spread
+    F: Spread
+    global_A: Spread
+    global_F: Spread
+
+
+def over_seeds(values: Sequence[float | None]) -> Spread:
+    """Mean and standard deviation over seeds.
+
+    >>> str(over_seeds([1.0, 2.0, 3.0])), str(over_seeds([1.0]))
+    ('2.00 ± 1.00', '1.00')
+    """
+    there = [value for value in values if value is not None]
+    return Spread(metrics.mean(there), statistics.stdev(there) if len(there) > 1 else None)
+
+
+def over_clients(values: Sequence[Sequence[float | None]]) -> Spread:
+    """The mean, and the standard deviation over clients of their means over runs, as released.
+
+    >>> str(over_clients([[1.0, 3.0], [3.0, 5.0]]))  # runs × clients
+    '3.00 ± 1.00'
+    """
+    means = [metrics.mean(client) for client in zip(*values, strict=True)]
+    there = [value for value in means if value is not None]
+    return Spread(metrics.mean(there), statistics.pstdev(there) if there else None)
+
+
+def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
+    """The run directories among these paths and below them."""
+    found = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise OfclError(f"no such directory: '{path}'")
+        below = sorted(p.parent for p in path.rglob("settings.toml"))
+        if not below:
+            raise OfclError(f"no run in '{path}': a run directory has a settings.toml")
+        found += below
+    return [RunDirectory(path) for path in dict.fromkeys(found)]
+
+
+def compare(paths: Iterable[str | Path]) -> tuple[list[Line], list[Path]]:
+    """One line for each experiment, best A first; and the runs that are not finished."""
+    groups: dict[str, list[tuple[Settings, Result]]] = defaultdict(list)
+    unfinished = []
+    for run in find_runs(paths):
+        settings, result = run.settings(), run.result()
+        if result is None:
+            unfinished.append(run.path)
+        else:
+            groups[settings.model_dump_json(exclude=_SAME_EXPERIMENT)].append((settings, result))
+    told = _telling([runs[0][0] for runs in groups.values()])
+    lines = [_line(runs, told) for runs in groups.values()]
+    return sorted(lines, key=lambda line: -(line.A.mean or 0)), unfinished
+
+
+def _telling(settings: list[Settings]) -> list[str]:
+    """The settings to show: what names an experiment, and whatever else differs."""
+    always = ["dataset", "method", "memory", "protocol"]
+    rest = [name for name in Settings.model_fields if name not in {*always, *_SAME_EXPERIMENT}]
+    return always + [name for name in rest if len({getattr(s, name) for s in settings}) > 1]
+
+
+def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:
+    settings = runs[0][0]
+    results = [result for _, result in runs]
+
+    def spread(name: str) -> Spread:
+        measure = {"A": metrics.last_accuracy, "F": metrics.forgetting}.get(name)
+        if settings.spread == "clients" and measure is not None:
+            return over_clients([[measure(m) for m in result.accuracy] for result in results])
+        return over_seeds([getattr(result, name) for result in results])
+
+    return Line(
+        settings={name: getattr(settings, name) for name in told},
+        seeds=tuple(sorted(s.seed for s, _ in runs)),
+        A=spread("A"),
+        F=spread("F"),
+        global_A=spread("global_A"),
+        global_F=spread("global_F"),
+    )

@@ -1,0 +1,303 @@
+"""The settings of a run: one typed description, from TOML, the command line or Python.
+
+Every value is checked at once, here. A protocol (`sound`, `published`) is nothing but a TOML file
+of values for these settings; `docs/protocols.md` says what each one changes.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ofcl.errors import OfclError, nearest, unknown
+
+VERSION = 1
+"""The version of the settings file; a file of another version is refused."""
+
+MethodName = Literal["none", "er", "cbr", "lc", "ms", "rc", "en", "bi"]
+
+
+class Settings(BaseModel):
+    """Everything that determines a run.
+
+    >>> Settings(method="bi", memory=500).memory
+    500
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # What is run
+    dataset: str = Field("fashion-mini", description="dataset by name")
+    method: MethodName = Field("bi", description="how a client learns and what it remembers")
+    protocol: str = Field("sound", description="preset that the other values start from")
+    seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
+
+    # Scenario: classes → tasks → clients
+    clients: int = Field(5, ge=1, description="number of clients, K")
+    tasks: int = Field(5, ge=1, description="number of tasks, T")
+    class_order: Literal["random", "size"] = Field(
+        "random", description="order in which classes arrive: random, or by falling size"
+    )
+    task_order: Literal["overlap", "non-overlap"] = Field(
+        "overlap", description="the same order for all clients, or one for each"
+    )
+    class_split: Literal["even", "floor"] = Field(
+        "even", description="classes // tasks do not divide: spread the rest, or drop it"
+    )
+    drop_class: Literal["none", "smallest", "last"] = Field(
+        "none", description="a class to leave out of the scenario"
+    )
+    split: Literal["even", "dirichlet"] = Field(
+        "even", description="a class's data over the clients: evenly, or by a Dirichlet draw"
+    )
+    alpha: float = Field(0.5, gt=0, description="concentration of the Dirichlet draw")
+    remainder: Literal["deal", "drop"] = Field(
+        "deal", description="an even split leaves a rest: deal it out one by one, or drop it"
+    )
+    validation: float = Field(0.05, ge=0, lt=1, description="share of train held for validation")
+    batch_size: int = Field(10, ge=1, description="samples of a mini-batch")
+    limit: int | None = Field(None, ge=1, description="at most N mini-batches a client and task")
+
+    # Memory
+    memory: int = Field(200, ge=1, description="samples a client remembers, M")
+    keep: Literal["bottom", "top"] = Field(
+        "bottom", description="of each class, keep the least uncertain or the most uncertain"
+    )
+    replay: Literal["past", "all"] = Field(
+        "past", description="replay from past tasks only, or from the whole memory"
+    )
+    memory_rule: Literal["even", "released"] = Field(
+        "even", description="even over classes with surplus handed on, or as the released code"
+    )
+    rescore: Literal["every-round", "every-batch"] = Field(
+        "every-round", description="how long the score of a remembered sample is kept"
+    )
+
+    # Uncertainty
+    scoring_model: Literal["current", "after-round", "before-round"] = Field(
+        "after-round", description="the model that scores: now, or as of the last round"
+    )
+    scoring_mode: Literal["eval", "train"] = Field(
+        "eval", description="BatchNorm of the scoring model: running, or batch statistics"
+    )
+    score_average: Literal["scores", "softmax"] = Field(
+        "scores", description="LC, MS, RC, EN: mean of the scores, or score of the mean softmax"
+    )
+    perturbations: tuple[str, ...] = Field(
+        ("all",), description="image perturbations by name or number, or 'all' twelve"
+    )
+    draws: Literal["sample", "batch"] = Field(
+        "sample", description="perturbations and augmentations drawn for a sample or for a batch"
+    )
+    pixels: Literal["raw", "normalised"] = Field(
+        "raw", description="the pixels that perturbations change"
+    )
+    noise_std: float = Field(0.1, gt=0, description="vectors: standard deviation of the noise")
+    noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
+
+    # Learning
+    model: Literal["auto", "slim-resnet18", "mlp"] = Field(
+        "auto", description="auto: slim-resnet18 for images, mlp for vectors"
+    )
+    width: int = Field(20, ge=1, description="channels of the first block of slim-resnet18")
+    hidden: int = Field(512, ge=1, description="units of the hidden layer of mlp")
+    optimizer: Literal["auto", "sgd", "adam"] = Field(
+        "auto", description="auto: sgd for slim-resnet18, adam for mlp"
+    )
+    lr: float | None = Field(None, gt=0, description="learning rate; unset: sgd_lr or adam_lr")
+    sgd_lr: float = Field(0.1, gt=0, description="learning rate of SGD")
+    adam_lr: float = Field(0.001, gt=0, description="learning rate of Adam")
+    loss: Literal["ce", "ace"] = Field(
+        "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
+    )
+    steps: int = Field(3, ge=1, description="gradient steps a mini-batch")
+    augment: bool = Field(True, description="steps after the first see flipped, rotated images")
+
+    # Server
+    aggregation: Literal["fedavg", "weighted", "fedprox"] = Field(
+        "fedavg", description="how the server averages"
+    )
+    mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
+    proximal: Literal["squared", "norms"] = Field(
+        "squared", description="proximal term: squared norm, or sum of the tensors' norms"
+    )
+    previous: float = Field(
+        0.5, ge=0, lt=1, description="share of the previous global model in the new one"
+    )
+    previous_start: Literal["none", "initial"] = Field(
+        "none", description="the previous model of the first round: none, or the initial one"
+    )
+    nested_average: bool = Field(
+        False, description="weighted: average every class's model with the previous one too"
+    )
+    class_weights: Literal["class", "task"] = Field(
+        "class", description="weighted: clients weigh by samples of the class, or of the task"
+    )
+    mixing: float = Field(
+        1.0, gt=0, le=1, description="share of the global model in what a client goes on with"
+    )
+    batchnorm: Literal["average", "reset", "local"] = Field(
+        "average",
+        description="BatchNorm statistics: averaged, never sent (the global ones stay at 0 and 1), "
+        "or each client's own",
+    )
+    burn_in: int = Field(30, ge=0, description="mini-batches of a task before its first round")
+    first_round: Literal["after-burn-in", "at-burn-in"] = Field(
+        "after-burn-in", description="a round needs more mini-batches than burn_in, or as many"
+    )
+    q: int = Field(5, ge=1, description="mini-batches between rounds")
+    min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
+    participation: float = Field(1.0, gt=0, le=1, description="share of clients drawn a round")
+    dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
+
+    # Running and reporting
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    checkpoint_every: int = Field(500, ge=1, description="mini-batches (of all clients) between")
+    spread: Literal["seeds", "clients"] = Field(
+        "seeds", description="what the ± of a comparison is taken over"
+    )
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The values of a settings file shipped with the package.
+
+    >>> preset("published")["mixing"]
+    0.5
+    """
+    path = files("ofcl").joinpath("presets", f"{name}.toml")
+    if name not in presets():
+        raise unknown("protocol", name, presets())
+    return _parse(path.read_text(encoding="utf-8"), f"preset {name}")
+
+
+def presets() -> list[str]:
+    """The names of the settings files shipped with the package."""
+    folder = files("ofcl").joinpath("presets")
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith("toml"))
+
+
+def make_settings(*layers: dict[str, Any]) -> Settings:
+    """Settings from layers of values, later ones first; the protocol they name lies below all.
+
+    >>> make_settings({"protocol": "published"}, {"mixing": 1.0}).mixing
+    1.0
+    """
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values |= layer
+    for name in values:
+        if name not in Settings.model_fields:
+            raise unknown("setting", name, Settings.model_fields)
+    protocol = str(values.get("protocol", "sound"))
+    try:
+        settings = Settings(**{**preset(protocol), **values, "protocol": protocol})
+    except ValidationError as error:
+        raise OfclError(_first_problem(error)) from None
+    _check_combination(settings)
+    return settings
+
+
+def load_settings(path: str | Path) -> dict[str, Any]:
+    """The values of a settings file, or of a shipped preset when no such file exists."""
+    if not Path(path).exists() and str(path) in presets():
+        return preset(str(path))
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise OfclError(
+            f"no settings file '{path}', and no preset of that name ({', '.join(presets())})"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OfclError(f"settings file '{path}' cannot be read: {error}") from None
+    values = _parse(text, f"settings file '{path}'")
+    version = values.pop("version", VERSION)
+    if version != VERSION:
+        raise OfclError(
+            f"settings file '{path}' is of version {version}; this ofcl reads version {VERSION}. "
+            "Use the ofcl that wrote it, or write the settings anew"
+        )
+    # What a run adds to its own settings file, for readers; it does not determine the run again.
+    values.pop("made_with", None)
+    values.pop("labels", None)
+    return values
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """One `key=value` of the command line; the value is TOML where it can be, else a string.
+
+    >>> parse_override("lr=0.01"), parse_override("model=mlp")
+    (('lr', 0.01), ('model', 'mlp'))
+    """
+    key, equals, value = text.partition("=")
+    key = key.strip().replace("-", "_")
+    if not equals or not key:
+        raise OfclError(f"'{text}' is not a setting; write it as key=value, e.g. batch_size=20")
+    if key == "perturbations":
+        return key, tuple(part.strip() for part in value.strip("[] ").split(","))
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value.strip()
+
+
+def to_toml(values: dict[str, Any]) -> str:
+    """Flat values and one level of tables, as TOML; None is left out.
+
+    >>> print(to_toml({"lr": 0.1, "limit": None, "made_with": {"torch": "2"}}))
+    lr = 0.1
+    <BLANKLINE>
+    [made_with]
+    torch = "2"
+    <BLANKLINE>
+    """
+    flat = [(k, v) for k, v in values.items() if v is not None and not isinstance(v, dict)]
+    lines = [f"{key} = {_toml_value(value)}" for key, value in flat]
+    for name, table in values.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"]
+            lines += [f"{json.dumps(k) if not k.isidentifier() else k} = {_toml_value(v)}"
+                      for k, v in table.items()]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    # JSON's strings, numbers and booleans are TOML's, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _parse(text: str, what: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise OfclError(f"{what} is not valid TOML: {error}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    name = str(problem["loc"][0])
+    given = problem["input"]
+    if problem["type"] == "literal_error":
+        # pydantic spells the accepted values as "'a', 'b' or 'c'".
+        accepted = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        return f"unknown {name} '{given}'; {nearest(str(given), accepted)}"
+    return f"{name} = {given!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _check_combination(settings: Settings) -> None:
+    if settings.scoring_model == "current" and settings.rescore == "every-round":
+        raise OfclError(
+            "scoring_model = 'current' changes with every mini-batch, so a score cannot be kept "
+            "until the next round; set rescore = 'every-batch', or scoring_model = 'after-round'"
+        )
+    if settings.clients > 1 and settings.min_clients > settings.clients:
+        raise OfclError(
+            f"min_clients = {settings.min_clients} of {settings.clients} clients: no round could "
+            "ever happen; lower min_clients or add clients"
+        )

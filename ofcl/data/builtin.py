@@ -1,0 +1,61 @@
+"""The datasets that come with the package, so that everything runs without a download."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+import numpy as np
+import torch
+
+from ofcl.data.dataset import Dataset, channel_statistics
+
+FASHION_LABELS = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+
+def fashion_mini() -> Dataset:
+    """6,000 train and 1,000 test images of Fashion-MNIST, class-balanced (MIT licence)."""
+    with (
+        as_file(files("ofcl.data").joinpath("fashion-mini.npz")) as path,
+        np.load(path, allow_pickle=False) as data,
+    ):
+        return _images("fashion-mini", {key: data[key] for key in data}, FASHION_LABELS)
+
+
+def digits() -> Dataset:
+    """Scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    x = (bunch.images * 15).astype(np.uint8)  # 0 … 16 becomes 0 … 240
+    y = bunch.target.astype(np.int64)
+    test = np.arange(len(y)) % 5 == 0
+    arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
+    return _images("digits", arrays, tuple("0123456789"))
+
+
+def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Dataset:
+    """Grey images (n, height, width) as a dataset."""
+    x_train, x_test = (torch.from_numpy(arrays[k]).unsqueeze(1) for k in ("x_train", "x_test"))
+    mean, std = channel_statistics(x_train)
+    return Dataset(
+        name=name,
+        kind="image",
+        x_train=x_train,
+        y_train=torch.from_numpy(arrays["y_train"]).long(),
+        x_test=x_test,
+        y_test=torch.from_numpy(arrays["y_test"]).long(),
+        labels=labels,
+        mean=mean,
+        std=std,
+    )

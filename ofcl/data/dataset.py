@@ -1,0 +1,83 @@
+"""A dataset: samples and labels, train and test, and how a sample is made ready for a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ofcl.errors import OfclError
+
+Kind = Literal["image", "vector"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples with labels; images as uint8 (n, channels, height, width), vectors as float.
+
+    Labels are names; `y` holds their places in `labels`, the vocabulary.
+    """
+
+    name: str
+    kind: Kind
+    x_train: Tensor
+    y_train: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    labels: tuple[str, ...]
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for part, x, y in (
+            ("train", self.x_train, self.y_train),
+            ("test", self.x_test, self.y_test),
+        ):
+            if len(x) != len(y):
+                raise OfclError(
+                    f"dataset '{self.name}': {len(x)} {part} samples but {len(y)} labels"
+                )
+            if len(y) and not 0 <= int(y.min()) <= int(y.max()) < len(self.labels):
+                raise OfclError(
+                    f"dataset '{self.name}': {part} labels from {int(y.min())} to {int(y.max())}, "
+                    f"but there are {len(self.labels)} names"
+                )
+        wanted = 4 if self.kind == "image" else 2
+        if self.x_train.dim() != wanted:
+            raise OfclError(
+                f"dataset '{self.name}': {self.kind} samples need {wanted} dimensions, "
+                f"got {tuple(self.x_train.shape)}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return tuple(self.x_train.shape[1:])
+
+    def to(self, device: torch.device) -> Dataset:
+        """The same data on another device."""
+        return replace(
+            self,
+            x_train=self.x_train.to(device),
+            y_train=self.y_train.to(device),
+            x_test=self.x_test.to(device),
+            y_test=self.y_test.to(device),
+        )
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Samples as a model takes them: images scaled to [0, 1] and normalised, vectors as is."""
+        if self.kind == "vector":
+            return x.float()
+        mean = torch.tensor(self.mean, device=x.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=x.device).view(-1, 1, 1)
+        return (x.float() / 255 - mean) / std
+
+
+def channel_statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel of uint8 images, on the scale [0, 1]."""
+    scaled = x.double() / 255
+    mean = scaled.mean(dim=(0, 2, 3))
+    std = scaled.std(dim=(0, 2, 3)).clamp_min(1e-6)
+    return tuple(mean.tolist()), tuple(std.tolist())

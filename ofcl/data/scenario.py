@@ -1,0 +1,190 @@
+"""The scenario: which classes make which task, and which samples come to which client.
+
+classes ─▶ an order ─▶ tasks            (`class_tasks`)
+samples of a class ─▶ clients           (`even_parts`, `dirichlet_parts`)
+both ─▶ what one client has             (`Share`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ofcl.errors import OfclError
+from ofcl.seeds import numpy_generator
+
+Tasks = tuple[tuple[int, ...], ...]
+"""The classes of each task."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one client has: its tasks, and for each task the rows of the data that are its own."""
+
+    tasks: Tasks
+    train: tuple[np.ndarray, ...]
+    validation: tuple[np.ndarray, ...]
+    test: tuple[np.ndarray, ...]
+
+
+def class_tasks(order: np.ndarray, tasks: int, class_split: Literal["even", "floor"]) -> Tasks:
+    """Cuts an order of classes into tasks.
+
+    >>> class_tasks(np.arange(7), 3, "even"), class_tasks(np.arange(7), 3, "floor")
+    (((0, 1, 2), (3, 4), (5, 6)), ((0, 1), (2, 3), (4, 5)))
+    """
+    if class_split == "floor":
+        order = order[: len(order) // tasks * tasks]
+    return tuple(tuple(int(c) for c in part) for part in np.array_split(order, tasks))
+
+
+def even_parts(
+    rows: np.ndarray, clients: int, first: int, remainder: Literal["deal", "drop"]
+) -> list[np.ndarray]:
+    """Cuts the rows of a class into equal parts; a rest is dealt from `first` on, or dropped.
+
+    >>> [part.tolist() for part in even_parts(np.arange(5), 3, first=1, remainder="deal")]
+    [[0], [1, 2], [3, 4]]
+    """
+    sizes = np.full(clients, len(rows) // clients)
+    if remainder == "deal":
+        sizes[(first + np.arange(len(rows) % clients)) % clients] += 1
+    return np.split(rows[: sizes.sum()], np.cumsum(sizes)[:-1])
+
+
+def dirichlet_parts(rows: np.ndarray, shares: np.ndarray) -> list[np.ndarray]:
+    """Cuts the rows of a class by the clients' shares.
+
+    >>> [len(part) for part in dirichlet_parts(np.arange(10), np.array([0.5, 0.3, 0.2]))]
+    [5, 3, 2]
+    """
+    return np.split(rows, np.round(np.cumsum(shares)[:-1] * len(rows)).astype(int))
+
+
+def build_scenario(
+    y_train: np.ndarray,
+    y_test: np.ndarray,
+    classes: int,
+    *,
+    seed: int,
+    clients: int = 5,
+    tasks: int = 5,
+    class_order: Literal["random", "size"] = "random",
+    task_order: Literal["overlap", "non-overlap"] = "overlap",
+    class_split: Literal["even", "floor"] = "even",
+    drop_class: Literal["none", "smallest", "last"] = "none",
+    split: Literal["even", "dirichlet"] = "even",
+    alpha: float = 0.5,
+    remainder: Literal["deal", "drop"] = "deal",
+    validation: float = 0.05,
+) -> list[Share]:
+    """Deals the data out: one `Share` for each client.
+
+    >>> y = np.repeat(np.arange(4), 20)
+    >>> shares = build_scenario(y, y, 4, seed=0, clients=2, tasks=2, validation=0.0)
+    >>> [len(rows) for rows in shares[0].train]
+    [20, 20]
+    """
+    sizes = np.bincount(y_train, minlength=classes)
+    used = _used_classes(sizes, drop_class)
+    if tasks > len(used):
+        raise OfclError(
+            f"{tasks} tasks need at least {tasks} classes, but there are {len(used)}; "
+            f"set tasks to at most {len(used)}"
+        )
+    tasks_of_clients = [
+        class_tasks(
+            _class_order(
+                used, sizes, class_order, seed, client if task_order == "non-overlap" else 0
+            ),
+            tasks,
+            class_split,
+        )
+        for client in range(clients)
+    ]
+    parts = _deal(y_train, y_test, used, seed, clients, split, alpha, remainder, validation)
+    shares = [
+        Share(
+            tasks_of_clients[k],
+            *(
+                tuple(
+                    _shuffled([parts[what][c][k] for c in task], seed, what, k, t)
+                    for t, task in enumerate(tasks_of_clients[k])
+                )
+                for what in ("train", "validation", "test")
+            ),
+        )
+        for k in range(clients)
+    ]
+    _refuse_empty(shares, len(y_train))
+    return shares
+
+
+def _used_classes(sizes: np.ndarray, drop_class: str) -> np.ndarray:
+    used = np.arange(len(sizes))
+    if drop_class == "smallest":
+        return np.delete(used, int(np.argmin(sizes)))
+    if drop_class == "last":
+        return used[:-1]
+    return used
+
+
+def _class_order(
+    used: np.ndarray, sizes: np.ndarray, class_order: str, seed: int, client: int
+) -> np.ndarray:
+    if class_order == "size":
+        return used[np.argsort(-sizes[used], kind="stable")]
+    return numpy_generator(seed, "class order", client).permutation(used)
+
+
+Parts = dict[int, list[np.ndarray]]
+"""For each class, the rows of each client."""
+
+
+def _deal(
+    y_train: np.ndarray,
+    y_test: np.ndarray,
+    used: np.ndarray,
+    seed: int,
+    clients: int,
+    split: str,
+    alpha: float,
+    remainder: Literal["deal", "drop"],
+    validation: float,
+) -> dict[str, Parts]:
+    parts: dict[str, Parts] = {"train": {}, "validation": {}, "test": {}}
+    first = dict.fromkeys(parts, 0)  # the client to whom the next class's rest is dealt first
+    for c in used.tolist():
+        draw = numpy_generator(seed, "split", c)
+        rows = draw.permutation(np.flatnonzero(y_train == c))
+        held = len(rows) - int(len(rows) * (1 - validation))
+        shares = draw.dirichlet(np.full(clients, alpha))
+        pieces = {
+            "train": rows[held:],
+            "validation": rows[:held],
+            "test": np.flatnonzero(y_test == c),
+        }
+        for what, piece in pieces.items():
+            if split == "dirichlet":
+                parts[what][c] = dirichlet_parts(piece, shares)
+            else:
+                parts[what][c] = even_parts(piece, clients, first[what], remainder)
+                first[what] = (first[what] + len(piece)) % clients
+    return parts
+
+
+def _shuffled(pieces: list[np.ndarray], seed: int, what: str, client: int, task: int) -> np.ndarray:
+    rows = np.concatenate(pieces)
+    return numpy_generator(seed, "order", what, client, task).permutation(rows)
+
+
+def _refuse_empty(shares: list[Share], samples: int) -> None:
+    empty = [k for k, share in enumerate(shares) if not any(len(rows) for rows in share.train)]
+    if empty:
+        named = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
+        raise OfclError(
+            f"the split leaves {len(empty)} of {len(shares)} clients without data ({named}): "
+            f"{samples} samples in all; use fewer clients, a larger alpha, or split = 'even'"
+        )

@@ -1,0 +1,60 @@
+"""What a client minimises: cross-entropy, its asymmetric form, and FedProx's proximal term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
+"""Logits (n, classes), labels (n,), how many of them are new, classes of the task → a scalar."""
+
+
+def cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
+    """Every sample competes among all classes."""
+    return F.cross_entropy(logits, y)
+
+
+def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
+    """ER-ACE (Caccia et al. 2022): new samples compete only among the classes of their task.
+
+    So learning them does not push the old classes' outputs down. The first `new` rows are the new
+    samples; the replayed ones behind them compete among all classes.
+
+    >>> logits, y = torch.zeros(2, 4), torch.tensor([0, 3])
+    >>> asymmetric_cross_entropy(logits, y, 1, torch.tensor([0, 1])).item()  # (ln 2 + ln 4) / 2
+    1.0397...
+    """
+    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
+    absent[current] = False
+    masked = logits[:new].masked_fill(absent, float("-inf"))
+    return F.cross_entropy(torch.cat([masked, logits[new:]]), y)
+
+
+LOSSES: dict[str, Loss] = {"ce": cross_entropy, "ace": asymmetric_cross_entropy}
+"""Every loss by name."""
+
+
+def proximal_term(
+    parameters: Sequence[Tensor],
+    anchor: Sequence[Tensor],
+    mu: float,
+    kind: Literal["squared", "norms"] = "squared",
+) -> Tensor:
+    """FedProx: how far the model has gone from the global one, μ/2 ‖w − w_global‖².
+
+    `norms` is the released code's: μ/2 Σ ‖w − w_global‖ over the tensors, not squared.
+
+    >>> w, w_global = [torch.tensor([3.0, 4.0])], [torch.zeros(2)]
+    >>> [proximal_term(w, w_global, 0.1, kind).item() for kind in ("squared", "norms")]
+    [1.25, 0.25]
+    """
+    power = 2 if kind == "squared" else 1
+    distances = [
+        torch.linalg.vector_norm(w - w_global) ** power
+        for w, w_global in zip(parameters, anchor, strict=True)
+    ]
+    return mu / 2 * torch.stack(distances).sum()

@@ -1,0 +1,98 @@
+"""The learner that the memory-based methods share: replay ▸ gradient steps ▸ remember."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.data.stream import Batch
+from ofcl.losses import Loss
+from ofcl.memory import Memory
+from ofcl.state import State, load_optimizer_state, optimizer_state
+
+
+class Learning(NamedTuple):
+    """How a mini-batch went: loss and number of right predictions on it before it was learned."""
+
+    loss: float
+    correct: int
+    finite: bool  # no step's loss was infinite or not a number
+
+
+@dataclass
+class Replay:
+    """Learns a mini-batch together with samples drawn from the memory (Algorithm 1, client)."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    loss: Loss
+    memory: Memory | None
+    generator: torch.Generator
+    steps: int = 3
+    replay: Literal["past", "all"] = "past"
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None
+    penalty: Callable[[], Tensor] | None = None
+
+    def learn(self, batch: Batch, current: Tensor) -> Learning:
+        """Takes the gradient steps on batch and replay, then offers the batch to the memory.
+
+        `current` are the classes of the batch's task that have been seen.
+        """
+        first_logits, losses = torch.empty(0), []
+        for step in range(self.steps):
+            # Later steps see the new images changed, and other samples of the memory.
+            augment = self.augment if step > 0 else None
+            new_x = augment(batch.x, self.generator) if augment else batch.x
+            x, y = self._with_replay(new_x, batch)
+            # One sample has no batch statistics: BatchNorm then uses the running ones.
+            self.model.train(len(x) > 1)
+            logits = self.model(x)
+            loss = self.loss(logits, y, len(batch.x), current)
+            losses.append(loss.detach())
+            if step == 0:
+                first_logits = logits[: len(batch.x)].detach()
+            if self.penalty is not None:
+                loss = loss + self.penalty()
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+        if self.memory is not None:
+            self.memory.update(batch.x, batch.y, batch.task, current.tolist())
+        correct = int((first_logits.argmax(1) == batch.y).sum())
+        return Learning(losses[0].item(), correct, bool(torch.stack(losses).isfinite().all()))
+
+    def before_round(self) -> None:
+        """The client is about to take the global model."""
+        if self.memory is not None:
+            self.memory.before_round()
+
+    def after_round(self) -> None:
+        """The client has taken the global model."""
+        if self.memory is not None:
+            self.memory.after_round()
+
+    def state(self) -> State:
+        """Everything but the model, for a checkpoint."""
+        return {
+            "optimizer": optimizer_state(self.optimizer),
+            "memory": None if self.memory is None else self.memory.state(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        load_optimizer_state(self.optimizer, state["optimizer"])
+        if self.memory is not None:
+            self.memory.load_state(state["memory"])
+        self.generator.set_state(state["generator"])
+
+    def _with_replay(self, new_x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        if self.memory is None or not len(self.memory):
+            return new_x, batch.y
+        exclude = batch.task if self.replay == "past" else None
+        old_x, old_y = self.memory.draw(len(batch.x), exclude)
+        return torch.cat([new_x, old_x]), torch.cat([batch.y, old_y])

@@ -1,0 +1,59 @@
+"""The network for images: ResNet-18 with a fraction of its channels (Lopez-Paz & Ranzato 2017)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class BasicBlock(nn.Module):
+    """Two 3 × 3 convolutions and a way around them."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or channels_in != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Feature maps → feature maps."""
+        out = self.bn1(self.conv1(x)).relu()
+        out = self.bn2(self.conv2(out))
+        added: Tensor = out + self.shortcut(x)
+        return added.relu()
+
+
+class SlimResNet18(nn.Module):
+    """Four stages of two blocks, `width` to 8 × `width` channels, for images of side 8 and up.
+
+    >>> import torch
+    >>> SlimResNet18(3, 10)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    >>> sum(p.numel() for p in SlimResNet18(3, 10).parameters())
+    1094750
+    """
+
+    def __init__(self, channels: int, classes: int, width: int = 20) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        blocks, channels_in = [], width
+        for stage in range(4):
+            for stride in (1 if stage == 0 else 2, 1):
+                blocks.append(BasicBlock(channels_in, width * 2**stage, stride))
+                channels_in = width * 2**stage
+        self.blocks = nn.Sequential(*blocks)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(channels_in, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (n, channels, side, side) → logits (n, classes)."""
+        features = self.pool(self.blocks(self.stem(x))).flatten(1)
+        logits: Tensor = self.head(features)
+        return logits

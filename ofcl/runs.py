@@ -1,0 +1,165 @@
+"""The run directory: what a run leaves on disk, written so that a crash loses nothing.
+
+    settings.toml   complete: with versions, seed and vocabulary; enough to run it again
+    events.jsonl    what happened, one line each, only ever appended to
+    checkpoint/     the last two states: safetensors + JSON, never pickle
+    model.safetensors, result.json   at the end
+
+A process that is killed may have written events after its last checkpoint. The resumed run says in
+a line `resumed` how many events the checkpoint knew of; readers drop those behind that count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from safetensors.torch import save_file
+
+from ofcl.checkpoint import explained, write_whole
+from ofcl.config import VERSION, Settings, load_settings, make_settings, to_toml
+from ofcl.errors import OfclError
+from ofcl.events import Event, from_json, to_json
+from ofcl.results import Result
+from ofcl.state import State, Tensors, flatten
+
+
+class RunDirectory:
+    """One run on disk."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    # Making and opening
+
+    def create(self, settings: Settings, labels: tuple[str, ...], made_with: State) -> None:
+        """Makes the directory of a new run; one that has something in it is refused."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            run = (self.path / "settings.toml").exists()
+            choices = f"go on with it: ofcl resume {self.path}; or " if run else ""
+            raise OfclError(f"'{self.path}' exists; {choices}give another directory with --out")
+        values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
+        with explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / "settings.toml", to_toml({**values, "made_with": made_with}))
+
+    def settings(self) -> Settings:
+        """The settings it was made with."""
+        path = self.path / "settings.toml"
+        if not path.exists():
+            raise OfclError(f"'{self.path}' is not a run directory: it has no settings.toml")
+        return make_settings(load_settings(path))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Refuses to let two processes work on one run."""
+        with explained(self.path), (self.path / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OfclError(f"'{self.path}' is in use by another process") from None
+            yield
+
+    # Events
+
+    def open_events(self) -> IO[str]:
+        """The event file, to append to; a line that a crash has cut short is ended first."""
+        path = self.path / "events.jsonl"
+        torn = path.exists() and path.stat().st_size > 0 and not _ends_with_newline(path)
+        file = path.open("a", encoding="utf-8", buffering=1)
+        if torn:
+            file.write("\n")
+        return file
+
+    def events(self) -> list[dict[str, Any]]:
+        """All events that count, as plain values: without those that a resumed run did again."""
+        path = self.path / "events.jsonl"
+        if not path.exists():
+            return []
+        events: list[dict[str, Any]] = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError:  # cut short by a crash, before the run was resumed
+                continue
+            if value["event"] == "resumed":
+                del events[value["after"] :]
+            else:
+                events.append(value)
+        return events
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of its checkpoints."""
+        return self.path / "checkpoint"
+
+    # The end
+
+    def save_result(self, result: Result, model: Tensors) -> None:
+        """Writes the global model and `result.json`, the sign that the run is finished."""
+        tensors, _ = flatten(dict(model))
+        with explained(self.path):
+            save_file(tensors, self.path / "model.partial")
+            (self.path / "model.partial").rename(self.path / "model.safetensors")
+            write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
+
+    def result(self) -> Result | None:
+        """The result; None if the run is not finished."""
+        path = self.path / "result.json"
+        if not path.exists():
+            return None
+        try:
+            return Result(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise OfclError(f"'{path}' cannot be read: {error}") from None
+
+
+class Recorder:
+    """Writes the events of a running run, each with its number and the seconds so far."""
+
+    def __init__(self, run: RunDirectory, events: list[Event], resumed: bool) -> None:
+        self.events = events
+        self._file = run.open_events()
+        if resumed:
+            self._write({"event": "resumed", "after": len(events)})
+
+    def record(self, event: Event, seconds: float) -> None:
+        """Appends an event."""
+        self._write({"n": len(self.events), "seconds": round(seconds, 3), **to_json(event)})
+        self.events.append(event)
+
+    def sync(self) -> None:
+        """Makes sure that what was written outlasts a power cut."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Ends the recording."""
+        with contextlib.suppress(OSError):  # the disk may be full; what matters has been raised
+            self._file.close()
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._file.write(json.dumps(value) + "\n")
+
+
+def counted(run: RunDirectory, events: int) -> list[Event]:
+    """The first events of a run, as many as its checkpoint knew of."""
+    found = run.events()[:events]
+    if len(found) < events:
+        raise OfclError(
+            f"'{run.path / 'events.jsonl'}' has lost events: the checkpoint knew of {events}, "
+            f"{len(found)} are left. Restore the file from a backup, or run anew"
+        )
+    return [from_json(value) for value in found]
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

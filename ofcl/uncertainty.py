@@ -1,0 +1,175 @@
+"""Uncertainty of a sample from the logits of its perturbed copies: Bregman information and others.
+
+A `Score` is a function of logits (views, n, classes) to (n,); larger means less certain.
+With z_i the logits of copy i and p_i = softmax(z_i), p₍₁₎ the largest and p₍₂₎ the second:
+
+    BI  mean_i LSE(z_i) − LSE(mean_i z_i)
+    LC  1 − mean_i p₍₁₎
+    MS  1 − mean_i (p₍₁₎ − p₍₂₎)
+    RC  mean_i p₍₂₎ / p₍₁₎
+    EN  −mean_i Σ_j p_ij log p_ij
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.models import forward_size
+from ofcl.perturb import Perturbation
+from ofcl.state import State
+
+Score = Callable[[Tensor], Tensor]
+"""Logits of the copies (views, n, classes) → uncertainty (n,)."""
+
+
+def bregman_information(logits: Tensor) -> Tensor:
+    """BI: how much the copies' predictions disagree; 0 when they are all the same.
+
+    >>> bregman_information(torch.tensor([[[2.0, 0.0]], [[0.0, 2.0]]]))  # copies that disagree
+    tensor([0.4338])
+    """
+    # LSE is convex, so the difference is ≥ 0; rounding may take it just below.
+    mean_lse, lse_mean = logits.logsumexp(-1).mean(0), logits.mean(0).logsumexp(-1)
+    return torch.clamp(mean_lse - lse_mean, min=0)
+
+
+def least_confidence(logits: Tensor) -> Tensor:
+    """LC: one minus the mean probability of the likeliest class."""
+    return 1 - logits.softmax(-1).amax(-1).mean(0)
+
+
+def margin(logits: Tensor) -> Tensor:
+    """MS: one minus the mean gap between the two likeliest classes."""
+    first, second = _two_likeliest(logits)
+    return 1 - (first - second).mean(0)
+
+
+def ratio_of_confidence(logits: Tensor) -> Tensor:
+    """RC: the mean ratio of the second likeliest class's probability to the likeliest's."""
+    first, second = _two_likeliest(logits)
+    return (second / first).mean(0)
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """EN: the mean entropy of the copies' predictions."""
+    entropies: Tensor = torch.special.entr(logits.softmax(-1)).sum(-1)
+    return entropies.mean(0)
+
+
+def _two_likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    first, second = logits.softmax(-1).topk(2, dim=-1).values.unbind(-1)
+    return first, second
+
+
+SCORES: dict[str, Score] = {
+    "bi": bregman_information,
+    "lc": least_confidence,
+    "ms": margin,
+    "rc": ratio_of_confidence,
+    "en": entropy,
+}
+"""Every score by name. A new one is a function and a line here."""
+
+
+def of_mean_softmax(score: Score) -> Score:
+    """The score of the copies' mean prediction, instead of the mean of their scores.
+
+    >>> disagree = torch.tensor([[[9.0, 0.0]], [[0.0, 9.0]]])
+    >>> least_confidence(disagree).item() < 0.01, of_mean_softmax(least_confidence)(disagree).item()
+    (True, 0.5)
+    """
+
+    def scored(logits: Tensor) -> Tensor:
+        return score(logits.softmax(-1).mean(0, keepdim=True).log())
+
+    return scored
+
+
+@torch.no_grad()
+def uncertainty(
+    model: nn.Module,
+    x: Tensor,
+    *,
+    perturb: Perturbation,
+    score: Score,
+    generator: torch.Generator,
+    mode: Literal["eval", "train"] = "eval",
+) -> Tensor:
+    """The uncertainty (n,) of samples x (n, …) under a model; the model is left as it was.
+
+    In `train` mode BatchNorm uses the statistics of each view's own batch, so every view is a
+    forward of its own; in `eval` mode all views go through at once.
+    """
+    views = perturb(x, generator)  # (views, n, …)
+    training = model.training
+    # One sample has no batch statistics: BatchNorm then uses the running ones.
+    if mode == "train" and len(x) > 1:
+        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        model.train()
+        logits = torch.stack([model(view) for view in views])
+        for buffer, before in buffers:
+            buffer.copy_(before)
+    else:
+        model.eval()
+        parts = torch.split(views.flatten(0, 1), forward_size(x.device))
+        logits = torch.cat([model(part) for part in parts]).view(*views.shape[:2], -1)
+    model.train(training)
+    return score(logits)
+
+
+class Scorer:
+    """The model that scores a client's samples: its own as of now, or as of its last round."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        as_of: Literal["current", "after-round", "before-round"],
+        perturb: Perturbation,
+        mode: Literal["eval", "train"],
+        average: Literal["scores", "softmax"],
+        generator: torch.Generator,
+    ) -> None:
+        self._learning = model
+        self._scoring = model if as_of == "current" else copy.deepcopy(model)
+        self._as_of, self._mode, self._average = as_of, mode, average
+        self._perturb, self._generator = perturb, generator
+
+    def __call__(self, x: Tensor, score: str) -> Tensor:
+        """The uncertainty (n,) of samples by the score of this name."""
+        function = SCORES[score]
+        # BI compares the copies' logits; there is no mean prediction to take it of.
+        if self._average == "softmax" and score != "bi":
+            function = of_mean_softmax(function)
+        return uncertainty(
+            self._scoring,
+            x,
+            perturb=self._perturb,
+            score=function,
+            generator=self._generator,
+            mode=self._mode,
+        )
+
+    def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
+        """Called before and after the client takes the global model: refreshes if it is time."""
+        if when == self._as_of:
+            self._scoring.load_state_dict(self._learning.state_dict())
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        frozen = self._scoring is not self._learning
+        return {
+            "model": self._scoring.state_dict() if frozen else {},
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        self._generator.set_state(state["generator"])
+        if state["model"]:
+            self._scoring.load_state_dict(state["model"])

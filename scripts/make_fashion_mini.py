@@ -1,0 +1,45 @@
+"""Makes ofcl/data/fashion-mini.npz: the first 600 train and 100 test images of every class.
+
+The source is Fashion-MNIST in its official idx files, for example from Debian's package
+`dataset-fashion-mnist` (apt-get install dataset-fashion-mnist):
+
+    python scripts/make_fashion_mini.py /usr/share/datasets/fashion-mnist
+"""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+
+SIZES = {"train": 600, "t10k": 100}
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """An idx file of unsigned bytes: a magic number, the sizes, the values."""
+    raw = gzip.decompress(path.read_bytes())
+    dimensions = raw[3]
+    shape = np.frombuffer(raw, ">u4", dimensions, offset=4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+
+
+def first_of_each_class(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """The first images of every class, in the order of the file."""
+    x = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
+    y = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
+    rows = np.sort(np.concatenate([np.flatnonzero(y == c)[: SIZES[part]] for c in range(10)]))
+    return x[rows], y[rows]
+
+
+def main(folder: str, target: str = "ofcl/data/fashion-mini.npz") -> None:
+    """Writes the npz."""
+    x_train, y_train = first_of_each_class(Path(folder), "train")
+    x_test, y_test = first_of_each_class(Path(folder), "t10k")
+    np.savez_compressed(target, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    print(
+        f"{target}: {len(y_train)} train, {len(y_test)} test, {Path(target).stat().st_size} bytes"
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
