@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ofcl.models import forward_size
+from ofcl.models import batchable, forward_size
 from ofcl.perturb import Perturbation
 from ofcl.state import State
 
@@ -107,11 +107,10 @@ def uncertainty(
     """
     views = perturb(x, generator)  # (views, n, …)
     training = model.training
-    # One sample has no batch statistics: BatchNorm then uses the running ones.
-    if mode == "train" and len(x) > 1:
+    if mode == "train":
         buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
         model.train()
-        logits = torch.stack([model(view) for view in views])
+        logits = torch.stack([model(batchable(view))[: len(view)] for view in views])
         for buffer, before in buffers:
             buffer.copy_(before)
     else:

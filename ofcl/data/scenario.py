@@ -87,6 +87,8 @@ def build_scenario(
     >>> [len(rows) for rows in shares[0].train]
     [20, 20]
     """
+    if clients > len(y_train):
+        raise _without_data(clients - len(y_train), clients, len(y_train))
     sizes = np.bincount(y_train, minlength=classes)
     used = _used_classes(sizes, drop_class)
     if tasks > len(used):
@@ -184,7 +186,11 @@ def _refuse_empty(shares: list[Share], samples: int) -> None:
     empty = [k for k, share in enumerate(shares) if not any(len(rows) for rows in share.train)]
     if empty:
         named = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
-        raise OfclError(
-            f"the split leaves {len(empty)} of {len(shares)} clients without data ({named}): "
-            f"{samples} samples in all; use fewer clients, a larger alpha, or split = 'even'"
-        )
+        raise _without_data(len(empty), len(shares), samples, f" ({named})")
+
+
+def _without_data(empty: int, clients: int, samples: int, named: str = "") -> OfclError:
+    return OfclError(
+        f"the split leaves {empty} of {clients} clients without data{named}: {samples} samples "
+        "in all; use fewer clients, a larger alpha, or split = 'even'"
+    )

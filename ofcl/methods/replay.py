@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ofcl.data.stream import Batch
 from ofcl.losses import Loss
 from ofcl.memory import Memory
+from ofcl.models import batchable
 from ofcl.state import State, load_optimizer_state, optimizer_state
 
 
@@ -48,10 +49,9 @@ class Replay:
             augment = self.augment if step > 0 else None
             new_x = augment(batch.x, self.generator) if augment else batch.x
             x, y = self._with_replay(new_x, batch)
-            # One sample has no batch statistics: BatchNorm then uses the running ones.
-            self.model.train(len(x) > 1)
-            logits = self.model(x)
-            loss = self.loss(logits, y, len(batch.x), current)
+            self.model.train()
+            logits = self.model(batchable(x))
+            loss = self.loss(logits, batchable(y), len(logits) - len(x) + len(batch.x), current)
             losses.append(loss.detach())
             if step == 0:
                 first_logits = logits[: len(batch.x)].detach()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ofcl.models.mlp import MLP
 from ofcl.models.resnet import SlimResNet18
@@ -28,6 +28,14 @@ MODELS: dict[str, Callable[[ModelSize], nn.Module]] = {
     "mlp": lambda size: MLP(math.prod(size.shape), size.hidden, size.classes),
 }
 """Every model by name."""
+
+
+def batchable(x: Tensor) -> Tensor:
+    """Samples, or labels, that BatchNorm can take statistics of: a lone one is doubled.
+
+    Without this, a last mini-batch of one small image has a single value in each channel.
+    """
+    return x if len(x) > 1 else torch.cat([x, x])
 
 
 def forward_size(device: torch.device) -> int:

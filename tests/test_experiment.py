@@ -1,0 +1,195 @@
+import signal
+
+import pytest
+import torch
+
+import ofcl
+from ofcl import OfclError, Run, make_settings
+from ofcl.checkpoint import load_checkpoint
+from ofcl.events import Learned, Round
+from ofcl.experiment import Interrupted
+from ofcl.runs import RunDirectory
+from tests.conftest import TINY, TINY_IMAGES, make_blobs
+
+
+def settings(**values):
+    return make_settings({**TINY, **values})
+
+
+def whole(path):
+    """What must be the same however often a run was interrupted."""
+    result = RunDirectory(path).result().to_json()
+    checkpoint = load_checkpoint(path / "checkpoint", print)
+    return {**result, "seconds": 0}, checkpoint.state
+
+
+def assert_same(first, second):
+    if isinstance(first, torch.Tensor):
+        assert torch.equal(first.isnan(), second.isnan())  # keys that were not asked for
+        assert torch.equal(first.nan_to_num(), second.nan_to_num())
+    elif isinstance(first, dict):
+        assert first.keys() == second.keys()
+        for key in first:
+            assert_same(first[key], second[key])
+    elif isinstance(first, list):
+        assert len(first) == len(second)
+        for one, other in zip(first, second, strict=True):
+            assert_same(one, other)
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 11, 24, 40, 58])
+@pytest.mark.parametrize(("method", "protocol", "kind"), [
+    ("bi", "sound", "vector"), ("bi", "published", "vector"), ("er", "sound", "image"),
+    ("bi", "published", "image"), ("bi", "sound", "image")])  # fmt: skip
+def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(
+    tmp_path, blobs, images, method, protocol, kind, stop_after
+):
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    values = {"method": method, "protocol": protocol, "checkpoint_every": 7,
+              "aggregation": "fedprox", "dropout": 0.2, "min_clients": 1}  # fmt: skip
+    made = make_settings({**tiny, **values})
+    for _ in Run(made, data, tmp_path / "whole"):
+        pass
+    broken = Run(made, data, tmp_path / "broken")
+    for n, _ in enumerate(broken, 1):
+        if n == stop_after:
+            break  # like a kill: nothing is saved on the way out
+    for _ in Run.resume(tmp_path / "broken", data):
+        pass
+    for one, other in zip(whole(tmp_path / "whole"), whole(tmp_path / "broken"), strict=True):
+        assert_same(one, other)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, blobs):
+    run = Run(settings(method="er"), blobs, tmp_path / "run")
+    with pytest.raises(Interrupted, match="ofcl resume"):
+        for n, _ in enumerate(run):
+            if n == 9:
+                signal.raise_signal(signal.SIGINT)
+    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint", print)
+    assert checkpoint.events == 10
+    result = ofcl.resume(tmp_path / "run", dataset=blobs)
+    assert {**result.to_json(), "seconds": 0} == {
+        **ofcl.run(blobs, method="er", **TINY).to_json(),
+        "seconds": 0,
+    }
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_events_of_a_resumed_run_are_counted_once(tmp_path, blobs):
+    run = Run(settings(checkpoint_every=10), blobs, tmp_path / "run")
+    for n, _ in enumerate(run, 1):
+        if n == 25:
+            break
+    directory = RunDirectory(tmp_path / "run")
+    with directory.open_events() as file:
+        file.write('{"event": "learned", "cli')  # a line that a crash cut short
+    ofcl.resume(tmp_path / "run", dataset=blobs)
+    events = directory.events()
+    assert [event["n"] for event in events] == list(range(len(events)))
+    learned = sum(event["batches"] for event in events if event["event"] == "learned")
+    assert learned == run.batches
+
+
+def test_a_finished_run_is_read_and_not_run_again(tmp_path, blobs):
+    first = ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
+    assert ofcl.resume(tmp_path / "run") == first
+
+
+def test_a_directory_that_exists_is_refused(tmp_path, blobs):
+    ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
+    with pytest.raises(OfclError, match=r"exists; go on with it: ofcl resume .*give another"):
+        ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("mine")
+    with pytest.raises(OfclError, match="exists; give another directory"):
+        ofcl.run(blobs, out=tmp_path / "other", method="er", **TINY)
+    assert (tmp_path / "other" / "file").read_text() == "mine"
+
+
+def test_two_processes_cannot_work_on_one_run(tmp_path, blobs):
+    first = iter(Run(settings(), blobs, tmp_path / "run"))
+    next(first)
+    with pytest.raises(OfclError, match="in use by another process"):
+        next(iter(Run.resume(tmp_path / "run", blobs)))
+
+
+def test_the_settings_of_a_run_are_complete(tmp_path, blobs):
+    ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
+    text = (tmp_path / "run" / "settings.toml").read_text()
+    saved = RunDirectory(tmp_path / "run").settings()
+    assert saved.model == "mlp"
+    assert saved.lr == 0.001
+    for word in ('labels = ["class 0"', "[made_with]", "torch = ", "seed = 0", "version = 1"):
+        assert word in text
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(tmp_path):
+    data = make_blobs()
+    data.x_train[100:] = float("nan")
+    made = settings(method="er", checkpoint_every=2, class_order="size")
+    with pytest.raises(OfclError, match=r"loss of client \d is not finite \(task \d, mini-batch"):
+        for _ in Run(made, data, tmp_path / "run"):
+            pass
+    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint", print)
+    models = [client["model"] for client in checkpoint.state["engine"]["clients"]]
+    assert all(value.isfinite().all() for model in models for value in model.values())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"memory": 5}, "memory = 5 is smaller than the number of classes \\(6\\)"),
+        ({"tasks": 7}, "7 tasks need at least 7 classes"),
+        ({"clients": 500}, "without data"),
+        ({"device": "cuda:77"}, "device 'cuda:77' is not there"),
+        ({"device": "tpu?"}, "unknown device"),
+        ({"model": "slim-resnet18"}, "slim-resnet18 needs images"),
+        ({"perturbations": ("hflop",)}, "Did you mean 'hflip'"),
+    ],
+)
+def test_what_cannot_work_with_this_data_is_refused(blobs, tmp_path, values, message):
+    with pytest.raises(OfclError, match=message):
+        ofcl.run(blobs, out=tmp_path / "run", **{**TINY, **values})
+    assert not (tmp_path / "run").exists()
+
+
+def test_warnings(blobs):
+    assert "no round will happen" in Run(settings(burn_in=99), blobs).warnings[0]
+    assert "never told from old ones" in Run(settings(loss="ace"), blobs).warnings[0]
+    assert Run(settings(), blobs).warnings == []
+
+
+def test_rounds_come_where_the_schedule_says(blobs):
+    run = Run(settings(clients=2, burn_in=3, q=2), blobs)
+    learned, at = {0: 0, 1: 0}, []
+    for event in run:
+        if isinstance(event, Learned):
+            learned[event.client] += 1
+        if isinstance(event, Round):
+            at.append(dict(learned))
+    # 76 samples a task, 38 a client, 8 mini-batches: rounds after the 4th, 6th and 8th
+    expected = [8 * task + n for task in range(3) for n in (4, 6, 8)]
+    assert at == [{0: n, 1: n} for n in expected]
+
+
+def test_clients_in_a_round_agree_and_others_go_on_with_their_own(blobs):
+    run = Run(settings(clients=4, batch_size=3, participation=0.5), blobs)
+    for event in run:
+        if isinstance(event, Round):
+            heads = [c.model.head.weight for c in run._engine._clients]
+            in_round = [heads[k] for k in event.clients]
+            others = [heads[k] for k in range(4) if k not in event.clients]
+            assert len(in_round) == 2
+            assert torch.equal(*in_round)
+            assert not any(torch.equal(head, in_round[0]) for head in others)
+
+
+def test_bytes_are_those_of_the_model(blobs):
+    result = ofcl.run(blobs, **{**TINY, "method": "none", "batchnorm": "average"})
+    parameters = 8 * 16 + 16 + 16 * 6 + 6
+    assert result.bytes_received == result.rounds * 2 * 4 * parameters
+    counts = result.rounds * 2 * 8 * (1 + 2 * 2)
+    assert result.bytes_sent == result.bytes_received + counts
