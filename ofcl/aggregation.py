@@ -97,7 +97,7 @@ class Server:
         draw = numpy_generator(self._seed, "round", self._attempt)
         self._attempt += 1
         order, luck = draw.permutation(clients).tolist(), draw.random(clients)
-        wanted = max(math.ceil(self._participation * clients), self._min_clients)
+        wanted = max(math.ceil(round(self._participation * clients, 6)), self._min_clients)
         drawn = [client for client in order if client in set(waiting)][:wanted]
         present = sorted(client for client in drawn if luck[client] >= self._dropout)
         return present if len(present) >= self._min_clients else []

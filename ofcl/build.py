@@ -14,7 +14,7 @@ from ofcl.config import Settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share, build_scenario
 from ofcl.data.stream import ArrayStream
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, unknown
 from ofcl.evaluation import HeldOut
 from ofcl.losses import LOSSES, proximal_term
 from ofcl.memory import Memory
@@ -38,7 +38,11 @@ SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 def resolve(settings: Settings, dataset: Dataset) -> Settings:
     """Settings in which nothing is left to be found out: no `auto`, a learning rate."""
+    if settings.method not in METHODS:
+        raise unknown("method", settings.method, METHODS)
     model = settings.model
+    if model not in {*MODELS, "auto"}:
+        raise unknown("model", model, [*MODELS, "auto"])
     if model == "auto":
         model = "slim-resnet18" if dataset.kind == "image" else "mlp"
     optimizer = settings.optimizer
@@ -65,6 +69,8 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise OfclError(f"unknown device '{name}'; expected auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise OfclError(f"device '{name}' is not supported; use auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise OfclError(f"device '{name}' is not there; this machine has "
                         f"{torch.cuda.device_count()} CUDA devices. Use --device cpu")  # fmt: skip
@@ -115,18 +121,34 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
                 f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
             )
     warnings = []
-    longest = max(batches for share in shares for batches in task_lengths(settings, share))
-    schedule = build_schedule(settings)
-    if not any(schedule.due(batches) for batches in range(longest + 1)):
-        warnings.append(
-            f"no round will happen: the longest task has {longest} mini-batches, but the first "
-            f"round comes after {settings.burn_in} (burn_in) and every {settings.q} (q)"
-        )
+    if settings.clients < settings.min_clients:
+        warnings.append(f"no round will happen: {settings.clients} client is not a federation")
+    else:
+        warnings += _tasks_without_rounds(settings, shares)
     if settings.loss == "ace" and settings.replay == "past" and remembers:
         warnings.append(
             "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
         )
     return warnings
+
+
+def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:
+    schedule = build_schedule(settings)
+    longest = [max(lengths) for lengths in zip(*(task_lengths(settings, s) for s in shares),
+                                               strict=True)]  # fmt: skip
+    silent = [
+        task
+        for task, length in enumerate(longest, 1)
+        if not any(schedule.due(batches) for batches in range(length + 1))
+    ]
+    if not silent:
+        return []
+    where = "" if len(silent) == len(longest) else f" in task {', '.join(map(str, silent))}"
+    most = max(longest[task - 1] for task in silent)
+    return [
+        f"no round will happen{where}: at most {most} mini-batches, but the first round comes "
+        f"after {settings.burn_in} (burn_in) and every {settings.q} (q)"
+    ]
 
 
 def build_schedule(settings: Settings) -> Schedule:
@@ -153,6 +175,7 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
         std=dataset.std,
         draws=settings.draws,
         pixels=settings.pixels,
+        interpolation=settings.interpolation,
     )
 
 
@@ -172,6 +195,7 @@ def build_client(settings: Settings, dataset: Dataset, number: int, share: Share
         test=HeldOut(*test, share.test, dataset.prepare),
         validation=HeldOut(*train, share.validation, dataset.prepare),
         schedule=build_schedule(settings),
+        class_counts=settings.aggregation == "weighted",
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
     )
@@ -205,11 +229,13 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
     if policy is not None:
         draws = own("memory")
         parts = PolicyParts(draws, make_scorer, settings.keep, settings.rescore)
-        memory = Memory(
-            settings.memory, policy(parts), draws, settings.memory_rule, dataset.x_train.device
-        )
+        size = min(settings.memory, len(dataset.y_train))  # there is never more to remember
+        memory = Memory(size, policy(parts), draws, settings.memory_rule, dataset.x_train.device)
     optimizers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     augment = dataset.kind == "image" and settings.augment
+    augmentation = functools.partial(
+        flip_and_rotate, draws=settings.draws, interpolation=settings.interpolation
+    )
     return Replay(
         model=model,
         optimizer=optimizers[settings.optimizer](model.parameters(), lr=settings.lr),
@@ -218,7 +244,7 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
         generator=own("augmentation"),
         steps=settings.steps,
         replay=settings.replay,
-        augment=functools.partial(flip_and_rotate, draws=settings.draws) if augment else None,
+        augment=augmentation if augment else None,
     )
 
 

@@ -24,6 +24,8 @@ from ofcl.state import State, flatten, unflatten
 
 KEPT = 2
 
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, SafetensorError)  # what reading can meet
+
 
 class Checkpoint(NamedTuple):
     """The state of a run, and how far it had come."""
@@ -48,14 +50,19 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             sync(partial / "tensors.safetensors")
             digest = _digest(content, partial / "tensors.safetensors")
             write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
+            if _is_whole(target):  # a resumed run has come here again: it is the same state
+                shutil.rmtree(partial)
+                return
             shutil.rmtree(target, ignore_errors=True)
             partial.rename(target)
             sync(folder)
         except (OSError, SafetensorError):
             shutil.rmtree(partial, ignore_errors=True)
             raise
-    for old in _found(folder)[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    # A checkpoint from farther on was damaged, or this run would have gone on from there.
+    found = _found(folder)
+    for other in [*(path for path in found if path > target), *found[found.index(target) + KEPT :]]:
+        shutil.rmtree(other, ignore_errors=True)
 
 
 def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
@@ -67,7 +74,7 @@ def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | N
     for path in found:
         try:
             return _read(path)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+        except _DAMAGE as error:
             tell(f"checkpoint '{path}' is damaged ({error}); looking at the one before it")
     if found:
         raise OfclError(
@@ -103,8 +110,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         raise OfclError(
-            f"cannot write to '{path}': {error}. What was saved before is whole; when there is "
-            f"room again: ofcl resume {path}"
+            f"cannot write to '{path}': {error}. What was saved before is whole; when it can be "
+            f"written to again: ofcl resume {path}"
         ) from error
 
 
@@ -112,6 +119,14 @@ def _found(folder: Path) -> list[Path]:
     if not folder.exists():
         return []
     return sorted((path for path in folder.iterdir() if path.name.isdigit()), reverse=True)
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _read(path)
+    except _DAMAGE:
+        return False
+    return True
 
 
 def _read(path: Path) -> Checkpoint:

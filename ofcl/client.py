@@ -54,6 +54,7 @@ class Client:
         test: HeldOut,
         validation: HeldOut,
         schedule: Schedule,
+        class_counts: bool = False,
         mixing: float = 1.0,
         batchnorm: Literal["average", "reset", "local"] = "average",
     ) -> None:
@@ -62,7 +63,7 @@ class Client:
         self.anchor = [p.detach().clone() for p in model.parameters()]
         self.task, self.waiting = 0, False
         self._test, self._validation = test, validation
-        self._mixing, self._batchnorm = mixing, batchnorm
+        self._class_counts, self._mixing, self._batchnorm = class_counts, mixing, batchnorm
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
 
@@ -110,7 +111,8 @@ class Client:
     def update(self) -> Update:
         """What it sends at a communication point."""
         state = {name: value.detach().clone() for name, value in self._travelling().items()}
-        return Update(self.number, state, self._classes.total(), dict(self._classes))
+        classes = dict(self._classes) if self._class_counts else {}
+        return Update(self.number, state, self._classes.total(), classes)
 
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ofcl import metrics
-from ofcl.config import Settings
+from ofcl.config import Settings, make_settings
 from ofcl.errors import OfclError
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
@@ -88,15 +88,33 @@ def compare(paths: Iterable[str | Path]) -> tuple[list[Line], list[Path]]:
         else:
             groups[settings.model_dump_json(exclude=_SAME_EXPERIMENT)].append((settings, result))
     told = _telling([runs[0][0] for runs in groups.values()])
-    lines = [_line(runs, told) for runs in groups.values()]
+    lines = [_line(_one_of_each_seed(runs), told) for runs in groups.values()]
     return sorted(lines, key=lambda line: -(line.A.mean or 0)), unfinished
 
 
+def _one_of_each_seed(runs: list[tuple[Settings, Result]]) -> list[tuple[Settings, Result]]:
+    """A seed that was run twice gives the same result twice, which says nothing of the spread."""
+    return list({settings.seed: (settings, result) for settings, result in runs}.values())
+
+
 def _telling(settings: list[Settings]) -> list[str]:
-    """The settings to show: what names an experiment, and whatever else differs."""
+    """The settings to show: what names an experiment, and what differs for its own sake.
+
+    What differs only because the protocols differ is said by the protocol's name.
+    """
     always = ["dataset", "method", "memory", "protocol"]
-    rest = [name for name in Settings.model_fields if name not in {*always, *_SAME_EXPERIMENT}]
-    return always + [name for name in rest if len({getattr(s, name) for s in settings}) > 1]
+    usual = {p: make_settings({"protocol": p}) for p in {s.protocol for s in settings}}
+
+    def default(s: Settings, name: str) -> Any:
+        # A run's learning rate has been found from its optimiser.
+        return getattr(usual[s.protocol], f"{s.optimizer}_lr" if name == "lr" else name)
+
+    def own(name: str) -> set[Any]:
+        values = ((getattr(s, name), default(s, name)) for s in settings)
+        return {"usual" if value == usually else value for value, usually in values}
+
+    rest = [n for n in Settings.model_fields if n not in {*always, *_SAME_EXPERIMENT}]
+    return always + [name for name in rest if len(own(name)) > 1]
 
 
 def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:

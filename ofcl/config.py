@@ -12,29 +12,39 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ofcl.errors import OfclError, nearest, unknown
 
 VERSION = 1
 """The version of the settings file; a file of another version is refused."""
 
-MethodName = Literal["none", "er", "cbr", "lc", "ms", "rc", "en", "bi"]
+
+PROTOCOLS = ("sound", "published")
 
 
 class Settings(BaseModel):
-    """Everything that determines a run.
+    """Everything that determines a run; what is not given is as the protocol has it.
 
-    >>> Settings(method="bi", memory=500).memory
-    500
+    >>> Settings(protocol="published", memory=500).mixing
+    0.5
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     # What is run
     dataset: str = Field("fashion-mini", description="dataset by name")
-    method: MethodName = Field("bi", description="how a client learns and what it remembers")
-    protocol: str = Field("sound", description="preset that the other values start from")
+    method: str = Field("bi", description="how a client learns and what it remembers")
+    protocol: Literal["sound", "published"] = Field(
+        "sound", description="the values that the other settings start from"
+    )
     seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
 
     # Scenario: classes → tasks → clients
@@ -97,13 +107,14 @@ class Settings(BaseModel):
     pixels: Literal["raw", "normalised"] = Field(
         "raw", description="the pixels that perturbations change"
     )
+    interpolation: Literal["bilinear", "nearest"] = Field(
+        "bilinear", description="how images that are rotated or shrunk are read"
+    )
     noise_std: float = Field(0.1, gt=0, description="vectors: standard deviation of the noise")
     noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
 
     # Learning
-    model: Literal["auto", "slim-resnet18", "mlp"] = Field(
-        "auto", description="auto: slim-resnet18 for images, mlp for vectors"
-    )
+    model: str = Field("auto", description="auto: slim-resnet18 for images, mlp for vectors")
     width: int = Field(20, ge=1, description="channels of the first block of slim-resnet18")
     hidden: int = Field(512, ge=1, description="units of the hidden layer of mlp")
     optimizer: Literal["auto", "sgd", "adam"] = Field(
@@ -162,6 +173,19 @@ class Settings(BaseModel):
         "seeds", description="what the ± of a comparison is taken over"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
+        protocol = values.get("protocol", "sound")
+        return {**preset(protocol), **values} if protocol in PROTOCOLS else values
+
+    @field_validator("perturbations", mode="before")
+    @classmethod
+    def _as_names(cls, value: Any) -> tuple[str, ...]:
+        """Names and numbers, in a list or with commas between them."""
+        items = value if isinstance(value, list | tuple) else str(value).split(",")
+        return tuple(str(item).strip() for item in items)
+
 
 def preset(name: str) -> dict[str, Any]:
     """The values of a settings file shipped with the package.
@@ -171,8 +195,9 @@ def preset(name: str) -> dict[str, Any]:
     """
     path = files("ofcl").joinpath("presets", f"{name}.toml")
     if name not in presets():
-        raise unknown("protocol", name, presets())
-    return _parse(path.read_text(encoding="utf-8"), f"preset {name}")
+        raise unknown("preset", name, presets())
+    values = _parse(path.read_text(encoding="utf-8"), f"preset {name}")
+    return {"protocol": name, **values} if name in PROTOCOLS else values
 
 
 def presets() -> list[str]:
@@ -193,9 +218,8 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
     for name in values:
         if name not in Settings.model_fields:
             raise unknown("setting", name, Settings.model_fields)
-    protocol = str(values.get("protocol", "sound"))
     try:
-        settings = Settings(**{**preset(protocol), **values, "protocol": protocol})
+        settings = Settings(**values)
     except ValidationError as error:
         raise OfclError(_first_problem(error)) from None
     _check_combination(settings)
@@ -237,8 +261,6 @@ def parse_override(text: str) -> tuple[str, Any]:
     key = key.strip().replace("-", "_")
     if not equals or not key:
         raise OfclError(f"'{text}' is not a setting; write it as key=value, e.g. batch_size=20")
-    if key == "perturbations":
-        return key, tuple(part.strip() for part in value.strip("[] ").split(","))
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ofcl.batching import forward_size
 from ofcl.events import Hits
-from ofcl.models import forward_size
 
 
 class HeldOut:

@@ -8,10 +8,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from ofcl.errors import OfclError
 from ofcl.events import Event, Learned
 from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
+from ofcl.state import State
 
 
 class Interrupted(OfclError):
@@ -40,30 +41,51 @@ class Run:
     With a directory everything is recorded there, and a run that was stopped can be resumed.
     """
 
+    directory: RunDirectory | None
+    _lock: IO[str] | None = None
+
     def __init__(self, settings: Settings, dataset: Dataset, out: str | Path | None = None) -> None:
         self._start(build.resolve(settings, dataset), dataset)
         self.directory = None if out is None else RunDirectory(out)
         if self.directory is not None:
             self.directory.create(self.settings, dataset.labels, _made_with())
+            self._lock = self.directory.lock()
 
     @classmethod
     def resume(
-        cls, path: str | Path, dataset: Dataset | None = None, tell: Callable[[str], None] = print
+        cls,
+        path: str | Path,
+        dataset: Dataset | None = None,
+        device: str | None = None,
+        tell: Callable[[str], None] = print,
     ) -> Run:
         """A run that goes on where its last checkpoint was."""
         directory = RunDirectory(path)
         settings = directory.settings()
+        if device is not None:
+            settings = settings.model_copy(update={"device": device})
+        dataset = dataset or load_dataset(settings.dataset)
+        directory.check_labels(dataset.labels)
         run = cls.__new__(cls)
-        run._start(settings, dataset or load_dataset(settings.dataset))
-        run.directory = directory
+        run.directory, run._lock = directory, directory.lock()
+        run._start(build.resolve(settings, dataset), dataset)
         run._resumed = True
         checkpoint = load_checkpoint(directory.checkpoints, tell)
         if checkpoint is not None:
             run.events = counted(directory, checkpoint.events)
             run._seconds = checkpoint.seconds
-            run._engine.load_state(checkpoint.state["engine"])
-            run._server.load_state(checkpoint.state["server"])
+            run._load(checkpoint.state)
         return run
+
+    def _load(self, state: State) -> None:
+        try:
+            self._engine.load_state(state["engine"])
+            self._server.load_state(state["server"])
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise OfclError(
+                "the checkpoint does not fit the run's settings.toml; was the file changed? "
+                f"({str(error).splitlines()[0]})"
+            ) from error
 
     def _start(self, settings: Settings, dataset: Dataset) -> None:
         self.settings = settings
@@ -81,32 +103,33 @@ class Run:
 
     def __iter__(self) -> Iterator[Event]:
         started = time.perf_counter() - self._seconds
-        with self.directory.locked() if self.directory else nullcontext():
-            recorder = None
-            if self.directory is not None:
-                recorder = Recorder(self.directory, self.events, self._resumed)
-            try:
-                with _stop_requested() as stop:
-                    unsaved = 0
-                    for event in federate(self._engine, self._server):
-                        self._seconds = time.perf_counter() - started
-                        if recorder is None:
-                            self.events.append(event)
-                        else:
-                            recorder.record(event, self._seconds)
-                        yield event
-                        unsaved += event.batches if isinstance(event, Learned) else 0
-                        if unsaved >= self.settings.checkpoint_every or stop.is_set():
-                            self._save(recorder)
-                            unsaved = 0
-                        if stop.is_set():
-                            raise self._interrupted()
-                    self._save(recorder)
-                    if self.directory is not None:
-                        self.directory.save_result(self.result(), self._server.model)
-            finally:
-                if recorder is not None:
-                    recorder.close()
+        recorder = None
+        if self.directory is not None:
+            recorder = Recorder(self.directory, self.events, self._resumed)
+        unsaved = 0
+        try:
+            with _stop_requested() as stop:
+                for event in federate(self._engine, self._server):
+                    self._seconds = time.perf_counter() - started
+                    if recorder is None:
+                        self.events.append(event)
+                    else:
+                        recorder.record(event, self._seconds)
+                    yield event
+                    unsaved += event.batches if isinstance(event, Learned) else 0
+                    if unsaved >= self.settings.checkpoint_every or stop.is_set():
+                        self._save(recorder)
+                        unsaved = 0
+                    if stop.is_set():
+                        raise self._interrupted()
+                self._save(recorder)
+                if self.directory is not None:
+                    self.directory.save_result(self.result(), self._server.model)
+        finally:
+            if recorder is not None:
+                recorder.close()
+            if self._lock is not None:
+                self._lock.close()
 
     def result(self) -> Result:
         """What the events so far come to."""

@@ -81,9 +81,10 @@ class Memory:
         policy: Policy,
         generator: torch.Generator,
         rule: Literal["even", "released"] = "even",
-        device: torch.device | str = "cpu",
+        device: torch.device | None = None,
     ) -> None:
-        self.size, self.policy, self.rule, self.device = size, policy, rule, device
+        self.size, self.policy, self.rule = size, policy, rule
+        self._device = device  # None: where the first sample is
         none = torch.empty(0, dtype=torch.long)
         self.samples = Samples(none, none, none, torch.empty(0))
         self._generator = generator
@@ -131,7 +132,7 @@ class Memory:
         if exclude_task is not None:
             rows = rows[self.samples.task != exclude_task]
         chosen = rows[torch.randperm(len(rows), generator=self._generator)[:n]]
-        return self._store[self._slot[chosen]], self.samples.y[chosen]
+        return self._store[self._slot[chosen]], self.samples.y[chosen].to(self._store.device)
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
@@ -158,13 +159,15 @@ class Memory:
         self.samples = Samples(**state["samples"])
 
     def _make_room(self, like: Tensor) -> None:
-        self._store = torch.zeros(self.size, *like.shape[1:], device=self.device)
+        self._store = like.new_zeros(self.size, *like.shape[1:], device=self._device)
 
     def _choose(self, candidates: Samples, x: Tensor, current: set[int]) -> Tensor:
         """The rows of the candidates that stay."""
         group = candidates.y if self.policy.balanced else torch.zeros_like(candidates.y)
         counts = Counter(group.tolist())
-        shares = _SHARES[self.rule](counts, self.size)
+        # The released code fills the memory once; what rounding down empties later stays empty.
+        filling = self._arrived <= self.size
+        shares = dict(counts) if filling else _SHARES[self.rule](counts, self.size)
         crowded = {c: (group == c).nonzero().squeeze(1) for c in counts if counts[c] > shares[c]}
         if self.rule == "even" or not self.policy.balanced:
             if crowded:
@@ -219,8 +222,6 @@ def released_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
     >>> released_shares({0: 9, 1: 2, 2: 9}, 9)
     {0: 3, 1: 2, 2: 3}
     """
-    if sum(counts.values()) <= size:  # not full yet: everything stays
-        return dict(counts)
     small = {c: n for c, n in counts.items() if n <= size // len(counts)}
     others = len(counts) - len(small)
     share = (size - sum(small.values())) // others if others else 0

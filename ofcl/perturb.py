@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ofcl.errors import unknown
+from ofcl.errors import OfclError, unknown
 
 Perturbation = Callable[[Tensor, torch.Generator], Tensor]
 """Samples (n, …) and a generator → their perturbed copies (views, n, …)."""
@@ -153,6 +153,8 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
     ('hflip', 'invert')
     """
     names: list[str] = []
+    if not chosen:
+        raise OfclError("perturbations is empty; name at least one, or 'all'")
     for item in chosen:
         if item == "all":
             names += IMAGE_PERTURBATIONS
@@ -173,7 +175,10 @@ def _uniform(shape: tuple[int, int], draws: str, generator: torch.Generator) -> 
     return torch.rand(groups, drawn, _DRAWS, generator=generator).expand(groups, n, _DRAWS)
 
 
-def _sample(x: Tensor, matrices: Tensor) -> Tensor:
+_TURNED = {"rotate-10", "rotate-45", "rotate-90", "affine"}  # those that `nearest` is for
+
+
+def _sample(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:
     """Images (m, C, H, W) seen through homographies (m, 3, 3); black outside of the original."""
     height, width = x.shape[-2:]
     ys = (torch.arange(height, device=x.device) * 2 + 1) / height - 1
@@ -182,7 +187,7 @@ def _sample(x: Tensor, matrices: Tensor) -> Tensor:
     places = torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3)  # (H·W, 3)
     moved = places @ matrices.to(x.device).transpose(1, 2)  # (m, H·W, 3)
     grid = (moved[..., :2] / moved[..., 2:]).view(-1, height, width, 2)
-    return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return F.grid_sample(x, grid, mode=mode, padding_mode="zeros", align_corners=False)
 
 
 def image_views(
@@ -192,6 +197,7 @@ def image_views(
     std: Sequence[float],
     draws: Literal["sample", "batch"] = "sample",
     pixels: Literal["raw", "normalised"] = "raw",
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
 ) -> Perturbation:
     """The perturbation that gives one view for each name.
 
@@ -203,7 +209,8 @@ def image_views(
     torch.Size([2, 3, 1, 8, 8])
     """
     names = tuple(names)
-    warped = [name for name in names if name in _WARPS]
+    turned = [name for name in names if name in _TURNED and interpolation == "nearest"]
+    smooth = [name for name in names if name in _WARPS and name not in turned]
 
     def perturb(x: Tensor, generator: torch.Generator) -> Tensor:
         n, (height, width) = len(x), x.shape[-2:]
@@ -212,10 +219,11 @@ def image_views(
             x = x * std_ + mean_
         u = dict(zip(names, _uniform((len(names), n), draws, generator), strict=True))
         views: dict[str, Tensor] = {}
-        if warped:
-            matrices = torch.cat([_WARPS[name](u[name], width / height) for name in warped])
-            copies = _sample(x.repeat(len(warped), 1, 1, 1), matrices)
-            views |= zip(warped, copies.view(len(warped), *x.shape), strict=True)
+        for warped, mode in ((turned, "nearest"), (smooth, "bilinear")):
+            if warped:
+                matrices = torch.cat([_WARPS[name](u[name], width / height) for name in warped])
+                copies = _sample(x.repeat(len(warped), 1, 1, 1), matrices, mode)
+                views |= zip(warped, copies.view(len(warped), *x.shape), strict=True)
         for name in names:
             if name in _PAINTS:
                 views[name] = _PAINTS[name](x, u[name].to(x.device), mean_)
@@ -240,9 +248,14 @@ def noisy_copies(std: float = 0.1, copies: int = 5) -> Perturbation:
 
 
 def flip_and_rotate(
-    x: Tensor, generator: torch.Generator, *, draws: Literal["sample", "batch"] = "sample"
+    x: Tensor,
+    generator: torch.Generator,
+    *,
+    draws: Literal["sample", "batch"] = "sample",
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
 ) -> Tensor:
     """The training augmentation of images: a horizontal flip half of the time, then ±20°."""
     height, width = x.shape[-2:]
     flip, rotate = _uniform((2, len(x)), draws, generator)
-    return _sample(x, _flip(flip, -1, 1) @ _rotate(rotate, 20, width / height))
+    matrices = _flip(flip, -1, 1) @ _rotate(rotate, 20, width / height)
+    return _sample(x, matrices, interpolation)

@@ -15,8 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tomllib
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,7 +39,10 @@ class RunDirectory:
 
     def create(self, settings: Settings, labels: tuple[str, ...], made_with: State) -> None:
         """Makes the directory of a new run; one that has something in it is refused."""
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        left = {"settings.toml.partial"}  # of a process that was killed right here
+        if self.path.exists() and (
+            not self.path.is_dir() or {p.name for p in self.path.iterdir()} - left
+        ):
             run = (self.path / "settings.toml").exists()
             choices = f"go on with it: ofcl resume {self.path}; or " if run else ""
             raise OfclError(f"'{self.path}' exists; {choices}give another directory with --out")
@@ -51,20 +53,32 @@ class RunDirectory:
 
     def settings(self) -> Settings:
         """The settings it was made with."""
+        return make_settings(load_settings(self._settings_file()))
+
+    def check_labels(self, labels: tuple[str, ...]) -> None:
+        """Refuses data with another vocabulary than the run's."""
+        saved = tomllib.loads(self._settings_file().read_text(encoding="utf-8")).get("labels")
+        if saved != list(labels):
+            raise OfclError(
+                f"'{self.path}' was made with the labels {saved}, but the data have {list(labels)}"
+            )
+
+    def _settings_file(self) -> Path:
         path = self.path / "settings.toml"
         if not path.exists():
             raise OfclError(f"'{self.path}' is not a run directory: it has no settings.toml")
-        return make_settings(load_settings(path))
+        return path
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Refuses to let two processes work on one run."""
-        with explained(self.path), (self.path / "lock").open("w") as file:
+    def lock(self) -> IO[str]:
+        """Refuses to let two processes work on one run; free again when the file is closed."""
+        with explained(self.path):
+            file = (self.path / "lock").open("w")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                file.close()
                 raise OfclError(f"'{self.path}' is in use by another process") from None
-            yield
+            return file
 
     # Events
 
@@ -83,15 +97,16 @@ class RunDirectory:
         if not path.exists():
             return []
         events: list[dict[str, Any]] = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
                 value = json.loads(line)
             except json.JSONDecodeError:  # cut short by a crash, before the run was resumed
                 continue
-            if value["event"] == "resumed":
-                del events[value["after"] :]
-            else:
-                events.append(value)
+            match value:
+                case {"event": "resumed", "after": int(after)}:
+                    del events[after:]
+                case {"event": str()}:
+                    events.append(value)
         return events
 
     @property
@@ -124,7 +139,7 @@ class Recorder:
     """Writes the events of a running run, each with its number and the seconds so far."""
 
     def __init__(self, run: RunDirectory, events: list[Event], resumed: bool) -> None:
-        self.events = events
+        self.events, self._path = events, run.path
         self._file = run.open_events()
         if resumed:
             self._write({"event": "resumed", "after": len(events)})
@@ -145,16 +160,18 @@ class Recorder:
             self._file.close()
 
     def _write(self, value: dict[str, Any]) -> None:
-        self._file.write(json.dumps(value) + "\n")
+        with explained(self._path):
+            self._file.write(json.dumps(value) + "\n")
 
 
 def counted(run: RunDirectory, events: int) -> list[Event]:
     """The first events of a run, as many as its checkpoint knew of."""
     found = run.events()[:events]
-    if len(found) < events:
+    whole = all(event.get("n") == n for n, event in enumerate(found))
+    if len(found) < events or not whole:
         raise OfclError(
             f"'{run.path / 'events.jsonl'}' has lost events: the checkpoint knew of {events}, "
-            f"{len(found)} are left. Restore the file from a backup, or run anew"
+            f"{len(found)} can be read. Restore the file from a backup, or run anew"
         )
     return [from_json(value) for value in found]
 

@@ -43,5 +43,6 @@ def private(seed: int, *purpose: str | int) -> Iterator[None]:
     The global generator is put back as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive(seed, *purpose))
+        # torch.manual_seed would seed the GPUs' generators too, which are not put back.
+        torch.default_generator.manual_seed(derive(seed, *purpose))
         yield

@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ofcl.models import batchable, forward_size
+from ofcl.batching import batchable, forward_size
 from ofcl.perturb import Perturbation
 from ofcl.state import State
 
@@ -74,6 +74,9 @@ SCORES: dict[str, Score] = {
     "en": entropy,
 }
 """Every score by name. A new one is a function and a line here."""
+
+COMPARES_COPIES = {"bi"}
+"""Scores of how copies differ: of their mean prediction alone there is nothing to say."""
 
 
 def of_mean_softmax(score: Score) -> Score:
@@ -142,8 +145,7 @@ class Scorer:
     def __call__(self, x: Tensor, score: str) -> Tensor:
         """The uncertainty (n,) of samples by the score of this name."""
         function = SCORES[score]
-        # BI compares the copies' logits; there is no mean prediction to take it of.
-        if self._average == "softmax" and score != "bi":
+        if self._average == "softmax" and score not in COMPARES_COPIES:
             function = of_mean_softmax(function)
         return uncertainty(
             self._scoring,

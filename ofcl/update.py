@@ -16,7 +16,7 @@ class Update:
     client: int
     state: Tensors
     samples: int  # of the current task
-    classes: dict[int, int]  # samples of each class of the current task
+    classes: dict[int, int]  # samples of each class of it; empty unless the averaging needs them
 
     @property
     def nbytes(self) -> int:

@@ -69,6 +69,26 @@ def test_if_all_are_damaged_nothing_is_touched(tmp_path, how):
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
+def test_damaged_ones_do_not_crowd_out_good_ones(tmp_path):
+    save(tmp_path, 100)
+    save(tmp_path, 200)
+    damage(tmp_path / "000000200", "bit")
+    for events in (150, 260):  # resumed from 100
+        save(tmp_path, events)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["000000150", "000000260"]
+
+
+def test_a_state_that_is_there_already_is_not_touched(tmp_path):
+    save(tmp_path, 5)
+    before = (tmp_path / "000000005" / "state.json").stat().st_ino
+    save(tmp_path, 5)
+    assert (tmp_path / "000000005" / "state.json").stat().st_ino == before
+    assert [p.name for p in tmp_path.iterdir()] == ["000000005"]
+    damage(tmp_path / "000000005", "truncated")
+    save(tmp_path, 5)
+    assert load_checkpoint(tmp_path, pytest.fail).events == 5
+
+
 def test_no_checkpoint_yet(tmp_path):
     assert load_checkpoint(tmp_path / "checkpoint", print) is None
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import ofcl
-from ofcl import OfclError, Run, make_settings
+from ofcl import Dataset, OfclError, Run, make_settings
 from ofcl.checkpoint import load_checkpoint
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
@@ -113,7 +113,9 @@ def test_two_processes_cannot_work_on_one_run(tmp_path, blobs):
     first = iter(Run(settings(), blobs, tmp_path / "run"))
     next(first)
     with pytest.raises(OfclError, match="in use by another process"):
-        next(iter(Run.resume(tmp_path / "run", blobs)))
+        Run.resume(tmp_path / "run", blobs)
+    first.close()
+    assert ofcl.resume(tmp_path / "run", dataset=blobs).A is not None
 
 
 def test_the_settings_of_a_run_are_complete(tmp_path, blobs):
@@ -141,6 +143,10 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(tmp_
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"method": "bii"}, "unknown method 'bii'; expected one of bi, cbr.* Did you mean 'bi'"),
+        ({"model": "mpl"}, "unknown model 'mpl'.*Did you mean 'mlp'"),
+        ({"device": "meta"}, "device 'meta' is not supported"),
+        ({"perturbations": ()}, "perturbations is empty"),
         ({"memory": 5}, "memory = 5 is smaller than the number of classes \\(6\\)"),
         ({"tasks": 7}, "7 tasks need at least 7 classes"),
         ({"clients": 500}, "without data"),
@@ -157,7 +163,8 @@ def test_what_cannot_work_with_this_data_is_refused(blobs, tmp_path, values, mes
 
 
 def test_warnings(blobs):
-    assert "no round will happen" in Run(settings(burn_in=99), blobs).warnings[0]
+    assert "no round will happen: at most 8" in Run(settings(burn_in=99), blobs).warnings[0]
+    assert "1 client is not a federation" in Run(settings(clients=1), blobs).warnings[0]
     assert "never told from old ones" in Run(settings(loss="ace"), blobs).warnings[0]
     assert Run(settings(), blobs).warnings == []
 
@@ -191,5 +198,69 @@ def test_bytes_are_those_of_the_model(blobs):
     result = ofcl.run(blobs, **{**TINY, "method": "none", "batchnorm": "average"})
     parameters = 8 * 16 + 16 + 16 * 6 + 6
     assert result.bytes_received == result.rounds * 2 * 4 * parameters
-    counts = result.rounds * 2 * 8 * (1 + 2 * 2)
-    assert result.bytes_sent == result.bytes_received + counts
+    assert result.bytes_sent == result.bytes_received + result.rounds * 2 * 8
+    # Only weighted averaging needs to know the classes: two of them, each with its count.
+    result = ofcl.run(blobs, **{**TINY, "method": "none", "aggregation": "weighted"})
+    assert result.bytes_sent == result.bytes_received + result.rounds * 2 * 8 * (1 + 2 * 2)
+
+
+def test_a_task_without_a_round_is_warned_of():
+    data = make_blobs()
+    rows = torch.cat([torch.arange(80), torch.arange(80, 240, 20)])  # few samples of later classes
+    small = Dataset("small", "vector", data.x_train[rows], data.y_train[rows], data.x_test,
+                    data.y_test, data.labels)  # fmt: skip
+    made = settings(class_order="size", validation=0.0)
+    assert "no round will happen in task 2, 3: at most 1" in Run(made, small).warnings[0]
+
+
+def test_the_loss_along_the_stream_is_that_of_the_new_samples(blobs):
+    run = Run(settings(method="er", steps=1), blobs)
+    client = run._engine._clients[0]
+    for event in run:
+        if isinstance(event, Learned) and event.client == 0 and event.task == 1:
+            break
+    client.model.eval()
+    batch = client.stream._batches[client.stream._position][1]
+    with torch.no_grad():  # an MLP does not care for the mode, so the forward can be repeated
+        logits = client.model(blobs.prepare(blobs.x_train[batch]))
+    by_hand = torch.nn.functional.cross_entropy(logits, blobs.y_train[batch], reduction="sum")
+    assert client.learn().loss == pytest.approx(by_hand.item(), rel=1e-4)
+
+
+def test_a_step_that_ruins_the_model_is_seen_at_once(tmp_path, blobs):
+    made = settings(method="none", optimizer="sgd", lr=1e30, steps=1, checkpoint_every=1)
+    with pytest.raises(OfclError, match="task 0, mini-batch 1"):
+        for _ in Run(made, blobs, tmp_path / "run"):
+            pass
+    assert load_checkpoint(tmp_path / "run" / "checkpoint", print) is None
+
+
+def stopped(path, data, after=20):
+    for n, _ in enumerate(Run(settings(checkpoint_every=5), data, path)):
+        if n == after:
+            break
+
+
+def test_other_data_or_changed_settings_are_refused(tmp_path, blobs):
+    stopped(tmp_path / "run", blobs)
+    with pytest.raises(OfclError, match="was made with the labels .*but the data have"):
+        ofcl.resume(tmp_path / "run", dataset=make_blobs(classes=7))
+    file = tmp_path / "run" / "settings.toml"
+    file.write_text(file.read_text().replace("hidden = 16", "hidden = 17"))
+    with pytest.raises(OfclError, match="does not fit the run's settings.toml"):
+        ofcl.resume(tmp_path / "run", dataset=blobs)
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe", b"5", b'{"a": 1}', b"null", b'{"event"'])
+def test_nonsense_among_the_events_is_passed_over(tmp_path, blobs, line):
+    stopped(tmp_path / "run", blobs)
+    file = tmp_path / "run" / "events.jsonl"
+    file.write_bytes(line + b"\n" + file.read_bytes() + line)
+    expected = ofcl.run(blobs, **TINY)
+    assert ofcl.resume(tmp_path / "run", dataset=blobs).A == expected.A
+
+
+def test_a_directory_left_by_a_kill_while_it_was_made_can_be_used(tmp_path, blobs):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.toml.partial").write_text("vers")
+    assert ofcl.run(blobs, out=tmp_path / "run", **TINY).A is not None

@@ -150,9 +150,14 @@ def test_a_memory_comes_back_whole_and_goes_on_alike():
 # The rule of the released code
 
 
-def test_released_everything_stays_until_the_memory_is_full():
-    assert released_shares({0: 9, 1: 1}, 10) == {0: 9, 1: 1}
-    assert released_shares({0: 10, 1: 1}, 10) == {0: 9, 1: 1}
+def test_released_everything_stays_until_the_memory_has_been_full():
+    memory = Memory(10, policies["random anew"](), generator(0, "draw"), "released")
+    feed(memory, [[0] * 6, [1] * 4])
+    assert Counter(memory.samples.y.tolist()) == {0: 6, 1: 4}
+    feed(memory, [[2]])  # full once: now every class has 10 // 3, or what it has
+    assert Counter(memory.samples.y.tolist()) == {0: 4, 1: 4, 2: 1}
+    feed(memory, [[2]])  # the place that was left stays free: (10 - 2) // 2
+    assert Counter(memory.samples.y.tolist()) == {0: 4, 1: 4, 2: 2}
 
 
 def test_released_shares_are_rounded_down():

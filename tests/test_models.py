@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+import tempfile
+
 import pytest
 import torch
 
@@ -18,3 +23,15 @@ def test_models_by_name():
     convolutions = [m for m in resnet.modules() if isinstance(m, torch.nn.Conv2d)]
     assert len(convolutions) == 20  # a stem, sixteen in blocks, three on the way around
     assert {c.out_channels for c in convolutions} == {20, 40, 80, 160}
+
+
+def test_narrow_networks_learn_on_two_threads_and_odd_batches():
+    """A strided 1 × 1 convolution of few channels, last, brought the process down here."""
+    command = [sys.executable, "-m", "ofcl.cli.main", "run", "demo", "--method", "er", "--memory",
+               "10", "--limit", "3", "--clients", "2", "--set", "batch_size=5", "-q"]  # fmt: skip
+    for threads in ("2", "3"):
+        environment = {**os.environ, "OMP_NUM_THREADS": threads}
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
+                                  text=True, check=False)  # fmt: skip
+        assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from ofcl.data import DATASETS, load_dataset
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Interrupted, Run
 from ofcl.methods import METHODS
-from ofcl.models import MODELS
+from ofcl.models import MODEL_SUMMARIES
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
 
@@ -90,6 +90,7 @@ def run(
 @app.command()
 def resume(
     directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
+    device: Annotated[str | None, typer.Option(help="Go on on another device.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +100,7 @@ def resume(
         err_console.print(f"{directory} is finished", highlight=False)
         started = None
     else:
-        started = Run.resume(directory, tell=warn)
+        started = Run.resume(directory, device=device, tell=warn)
         result = drive(started, quiet or as_json)
     report(started, result, as_json)
 
@@ -130,7 +131,7 @@ def list_(
         },
         "methods": lambda: {name: method.summary for name, method in METHODS.items()},
         "protocols": lambda: {name: _preset_summary(name) for name in config.presets()},
-        "models": lambda: dict.fromkeys(MODELS, ""),
+        "models": lambda: dict(MODEL_SUMMARIES),
         "settings": _settings_help,
     }
     if what not in tables:

@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 import numpy as np
 import torch
 
-from ofcl.data.dataset import Dataset, channel_statistics
+from ofcl.data.dataset import Dataset
 
 FASHION_LABELS = (
     "T-shirt/top",
@@ -47,7 +47,6 @@ def digits() -> Dataset:
 def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Dataset:
     """Grey images (n, height, width) as a dataset."""
     x_train, x_test = (torch.from_numpy(arrays[k]).unsqueeze(1) for k in ("x_train", "x_test"))
-    mean, std = channel_statistics(x_train)
     return Dataset(
         name=name,
         kind="image",
@@ -56,6 +55,4 @@ def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -
         x_test=x_test,
         y_test=torch.from_numpy(arrays["y_test"]).long(),
         labels=labels,
-        mean=mean,
-        std=std,
     )

@@ -17,7 +17,8 @@ Kind = Literal["image", "vector"]
 class Dataset:
     """Samples with labels; images as uint8 (n, channels, height, width), vectors as float.
 
-    Labels are names; `y` holds their places in `labels`, the vocabulary.
+    Labels are names; `y` holds their places in `labels`, the vocabulary. Images are normalised with
+    `mean` and `std` of their channels, those of the train data unless given.
     """
 
     name: str
@@ -44,6 +45,10 @@ class Dataset:
                     f"dataset '{self.name}': {part} labels from {int(y.min())} to {int(y.max())}, "
                     f"but there are {len(self.labels)} names"
                 )
+        if self.kind == "image" and not (self.mean and self.std) and self.x_train.dim() == 4:
+            mean, std = channel_statistics(self.x_train)
+            object.__setattr__(self, "mean", mean)
+            object.__setattr__(self, "std", std)
         wanted = 4 if self.kind == "image" else 2
         if self.x_train.dim() != wanted:
             raise OfclError(

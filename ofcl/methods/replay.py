@@ -7,21 +7,25 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ofcl.batching import batchable
 from ofcl.data.stream import Batch
 from ofcl.losses import Loss
 from ofcl.memory import Memory
-from ofcl.models import batchable
 from ofcl.state import State, load_optimizer_state, optimizer_state
 
 
 class Learning(NamedTuple):
-    """How a mini-batch went: loss and number of right predictions on it before it was learned."""
+    """How a mini-batch went: loss and right predictions on it from before it was learned.
+
+    Both are of the first step's forward, in which BatchNorm sees the replayed samples too.
+    """
 
     loss: float
     correct: int
-    finite: bool  # no step's loss was infinite or not a number
+    finite: bool  # neither a loss nor a parameter is infinite or not a number
 
 
 @dataclass
@@ -62,8 +66,12 @@ class Replay:
             self.optimizer.step()
         if self.memory is not None:
             self.memory.update(batch.x, batch.y, batch.task, current.tolist())
+        before = F.cross_entropy(first_logits, batch.y).item()
         correct = int((first_logits.argmax(1) == batch.y).sum())
-        return Learning(losses[0].item(), correct, bool(torch.stack(losses).isfinite().all()))
+        # The loss is from before a step; what the last one did is seen in the parameters.
+        size = nn.utils.get_total_norm(self.model.parameters())
+        finite = torch.stack([*losses, size]).isfinite().all()
+        return Learning(before, correct, bool(finite))
 
     def before_round(self) -> None:
         """The client is about to take the global model."""

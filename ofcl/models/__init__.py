@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ofcl.models.mlp import MLP
 from ofcl.models.resnet import SlimResNet18
@@ -29,15 +28,7 @@ MODELS: dict[str, Callable[[ModelSize], nn.Module]] = {
 }
 """Every model by name."""
 
-
-def batchable(x: Tensor) -> Tensor:
-    """Samples, or labels, that BatchNorm can take statistics of: a lone one is doubled.
-
-    Without this, a last mini-batch of one small image has a single value in each channel.
-    """
-    return x if len(x) > 1 else torch.cat([x, x])
-
-
-def forward_size(device: torch.device) -> int:
-    """How many samples of a forward without gradients are fast; on a CPU, what the caches hold."""
-    return 256 if device.type == "cpu" else 8192
+MODEL_SUMMARIES = {
+    "slim-resnet18": "ResNet-18 of a fraction of the channels, for images of side 8 and up",
+    "mlp": "one hidden layer, for vectors; flattens images",
+}
