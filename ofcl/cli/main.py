@@ -160,10 +160,10 @@ def demo(
     lines, _ = compare_runs([folder])
     out_console.print(comparison_table(lines))
     out_console.print(
-        "\nNext, for example:\n"
+        "\nNext, for example (with .venv/bin on the path: source .venv/bin/activate):\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"
         "  ofcl run demo --method bi --set loss=ace --set replay=all\n"
-        f"  ofcl compare {folder} runs\n"
+        "  ofcl compare runs\n"
         "  ofcl list settings",
         highlight=False,
         soft_wrap=True,

@@ -29,14 +29,19 @@ def print_result(console: Console, result: Result) -> None:
 
 
 def comparison_table(lines: Sequence[Line]) -> Table:
-    """Experiments side by side, best first."""
-    table = Table(title="Accuracy A and forgetting F, % (mean ± std)", title_justify="left")
-    for name in lines[0].settings if lines else ():
+    """Experiments side by side, best first; what all have in common stands above."""
+    names = list(lines[0].settings)
+    common = [n for n in names if len({str(line.settings[n]) for line in lines}) == 1]
+    shown = [name for name in names if name not in common or len(lines) == 1]
+    above = ", ".join(f"{name} {lines[0].settings[name]}" for name in common if name not in shown)
+    title = "Accuracy A and forgetting F, % (mean ± std)"
+    table = Table(title=f"{title}\n{above}" if above else title, title_justify="left")
+    for name in shown:
         table.add_column(name)
     for name in ("seeds", "A ↑", "F ↓", "global A ↑", "global F ↓"):
         table.add_column(name, justify="right")
     for line in lines:
-        shown = [str(value) for value in line.settings.values()]
         spreads = (line.A, line.F, line.global_A, line.global_F)
-        table.add_row(*shown, str(len(line.seeds)), *map(str, spreads))
+        values = [str(line.settings[name]) for name in shown]
+        table.add_row(*values, str(len(line.seeds)), *map(str, spreads))
     return table
