@@ -22,10 +22,11 @@ from typing import IO, Any
 from safetensors.torch import save_file
 
 from ofcl.checkpoint import explained, write_whole
-from ofcl.config import VERSION, Settings, load_settings, make_settings, to_toml
+from ofcl.config import Settings, make_settings
 from ofcl.errors import OfclError
 from ofcl.events import Event, from_json, to_json
 from ofcl.results import Result
+from ofcl.settings_files import VERSION, load_settings, to_toml
 from ofcl.state import State, Tensors, flatten
 
 

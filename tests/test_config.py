@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ofcl import OfclError, Settings, make_settings
-from ofcl.config import load_settings, parse_override, preset, presets, to_toml
+from ofcl.settings_files import load_settings, parse_override, preset, presets, to_toml
 
 
 @pytest.mark.parametrize(

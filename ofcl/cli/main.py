@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ofcl import __version__, config
+from ofcl import __version__, config, settings_files
 from ofcl.cli.progress import view
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.comparison import compare as compare_runs
@@ -78,9 +78,9 @@ def run(
         "device": device, "limit": limit,
     }  # fmt: skip
     made = config.make_settings(
-        config.load_settings(settings) if settings else {},
+        settings_files.load_settings(settings) if settings else {},
         {name: value for name, value in named.items() if value is not None},
-        dict(map(config.parse_override, set_ or [])),
+        dict(map(settings_files.parse_override, set_ or [])),
     )
     data = load_dataset(made.dataset)
     started = Run(made, data, out or default_out(made))
@@ -130,7 +130,7 @@ def list_(
             n: (load.__doc__ or "").split("\n")[0] for n, load in DATASETS.items()
         },
         "methods": lambda: {name: method.summary for name, method in METHODS.items()},
-        "protocols": lambda: {name: _preset_summary(name) for name in config.presets()},
+        "protocols": lambda: {name: _preset_summary(name) for name in settings_files.presets()},
         "models": lambda: dict(MODEL_SUMMARIES),
         "settings": _settings_help,
     }
@@ -149,13 +149,13 @@ def demo(
 ) -> None:
     """Four methods on the embedded images, in about a minute: a table to start from."""
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
-    data = load_dataset(config.preset("demo")["dataset"])
+    data = load_dataset(settings_files.preset("demo")["dataset"])
     err_console.print(
         "5 clients, 5 tasks of 2 classes, data that arrive once. What is remembered of old tasks?",
         highlight=False,
     )
     for method in ("none", "er", "cbr", "bi"):
-        made = config.make_settings(config.preset("demo"), {"method": method})
+        made = config.make_settings(settings_files.preset("demo"), {"method": method})
         drive(Run(made, data, folder / method), quiet)
     lines, _ = compare_runs([folder])
     out_console.print(comparison_table(lines))
@@ -219,7 +219,7 @@ def default_out(settings: config.Settings) -> Path:
 
 
 def _preset_summary(name: str) -> str:
-    values = config.preset(name)
+    values = settings_files.preset(name)
     return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
