@@ -63,6 +63,7 @@ def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, blobs):
+    handler = signal.getsignal(signal.SIGINT)
     run = Run(settings(method="er"), blobs, tmp_path / "run")
     with pytest.raises(Interrupted, match="ofcl resume"):
         for n, _ in enumerate(run):
@@ -75,7 +76,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, blobs):
         **ofcl.run(blobs, method="er", **TINY).to_json(),
         "seconds": 0,
     }
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_events_of_a_resumed_run_are_counted_once(tmp_path, blobs):
