@@ -160,7 +160,7 @@ def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
     """The initial model, the same for all."""
     size = ModelSize(dataset.shape, len(dataset.labels), settings.width, settings.hidden)
     with private(settings.seed, "model"):
-        model = MODELS[settings.model](size)
+        model = MODELS[settings.model].build(size)
     # Images are faster with their channels last; modules without images do not mind.
     return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 

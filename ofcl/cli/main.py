@@ -21,7 +21,7 @@ from ofcl.data import DATASETS, load_dataset
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Interrupted, Run
 from ofcl.methods import METHODS
-from ofcl.models import MODEL_SUMMARIES
+from ofcl.models import MODELS
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
 
@@ -131,7 +131,7 @@ def list_(
         },
         "methods": lambda: {name: method.summary for name, method in METHODS.items()},
         "protocols": lambda: {name: _preset_summary(name) for name in settings_files.presets()},
-        "models": lambda: dict(MODEL_SUMMARIES),
+        "models": lambda: {name: model.summary for name, model in MODELS.items()},
         "settings": _settings_help,
     }
     if what not in tables:

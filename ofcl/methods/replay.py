@@ -54,8 +54,10 @@ class Replay:
             new_x = augment(batch.x, self.generator) if augment else batch.x
             x, y = self._with_replay(new_x, batch)
             self.model.train()
-            logits = self.model(batchable(x))
-            loss = self.loss(logits, batchable(y), len(logits) - len(x) + len(batch.x), current)
+            new = len(batch.x) if len(x) > 1 else 2  # a lone sample is doubled, and both are new
+            x, y = batchable(x), batchable(y)
+            logits = self.model(x)
+            loss = self.loss(logits, y, new, current)
             losses.append(loss.detach())
             if step == 0:
                 first_logits = logits[: len(batch.x)].detach()

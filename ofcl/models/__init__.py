@@ -22,13 +22,22 @@ class ModelSize:
     hidden: int = 512
 
 
-MODELS: dict[str, Callable[[ModelSize], nn.Module]] = {
-    "slim-resnet18": lambda size: SlimResNet18(size.shape[0], size.classes, size.width),
-    "mlp": lambda size: MLP(math.prod(size.shape), size.hidden, size.classes),
+@dataclass(frozen=True)
+class Model:
+    """A model by what it is for and how it is built."""
+
+    summary: str
+    build: Callable[[ModelSize], nn.Module]
+
+
+MODELS: dict[str, Model] = {
+    "slim-resnet18": Model(
+        "ResNet-18 of a fraction of the channels, for images of side 8 and up",
+        lambda size: SlimResNet18(size.shape[0], size.classes, size.width),
+    ),
+    "mlp": Model(
+        "one hidden layer, for vectors; flattens images",
+        lambda size: MLP(math.prod(size.shape), size.hidden, size.classes),
+    ),
 }
 """Every model by name."""
-
-MODEL_SUMMARIES = {
-    "slim-resnet18": "ResNet-18 of a fraction of the channels, for images of side 8 and up",
-    "mlp": "one hidden layer, for vectors; flattens images",
-}
