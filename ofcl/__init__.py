@@ -14,6 +14,8 @@ from ofcl.client import Client
 from ofcl.config import Settings, make_settings
 from ofcl.data import load_dataset
 from ofcl.data.dataset import Dataset
+from ofcl.data.feeds import JsonLines, WatchedFolder
+from ofcl.data.reading import Reading
 from ofcl.data.scenario import build_scenario
 from ofcl.data.stream import ArrayStream, Batch
 from ofcl.engines.local import LocalEngine
@@ -28,14 +30,17 @@ __all__ = [
     "Batch",
     "Client",
     "Dataset",
+    "JsonLines",
     "LocalEngine",
     "Memory",
     "OfclError",
     "Policy",
+    "Reading",
     "Result",
     "Run",
     "Server",
     "Settings",
+    "WatchedFolder",
     "bregman_information",
     "build_scenario",
     "federate",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
 
+from ofcl.models.head import grown, width
 from ofcl.seeds import numpy_generator
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -106,6 +108,7 @@ class Server:
     def aggregate(self, updates: Sequence[Update]) -> Tensors:
         """Makes the next global model; what does not travel stays as it was."""
         no_previous = self.round == 0 and self._previous_start == "none"
+        updates = self._as_wide(updates)
         previous = None if no_previous else self.model
         new = self._aggregate(updates, previous)
         if previous is not None:
@@ -114,6 +117,12 @@ class Server:
         self.round += 1
         return self.model
 
+    def _as_wide(self, updates: Sequence[Update]) -> list[Update]:
+        """Updates, and the global model, with an output for every class that any party has."""
+        classes = max(map(width, (self.model, *(update.state for update in updates))))
+        self.model = grown(self.model, classes, self._seed)
+        return [replace(u, state=grown(u.state, classes, self._seed)) for u in updates]
+
     def state(self) -> State:
         """Everything, for a checkpoint."""
         return {"model": self.model, "round": self.round, "attempt": self._attempt}
@@ -121,5 +130,5 @@ class Server:
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
         for name, value in state["model"].items():
-            self.model[name].copy_(value)
+            self.model[name] = value.to(self.model[name])
         self.round, self._attempt = int(state["round"]), int(state["attempt"])

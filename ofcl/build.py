@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +13,14 @@ from ofcl.aggregation import Aggregation, Server, fedavg, weighted_fedavg
 from ofcl.client import Client, Schedule
 from ofcl.config import Settings
 from ofcl.data.dataset import Dataset
+from ofcl.data.form import Form, Pattern
+from ofcl.data.live import Feed, LiveStream, Vocabulary
+from ofcl.data.raw import usual_tasks
+from ofcl.data.reading import Reading, Subset, Track, data_root, quietly
 from ofcl.data.scenario import Share, build_scenario
-from ofcl.data.stream import ArrayStream
+from ofcl.data.stream import ArrayStream, Stream
 from ofcl.errors import OfclError, unknown
-from ofcl.evaluation import HeldOut
+from ofcl.evaluation import HeldOut, Tested
 from ofcl.losses import LOSSES, proximal_term
 from ofcl.memory import Memory
 from ofcl.methods import METHODS
@@ -33,6 +38,7 @@ from ofcl.seeds import generator, private
 from ofcl.uncertainty import Scorer
 from ofcl.update import travelling
 
+FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
 SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
@@ -49,22 +55,47 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
     if optimizer == "auto":
         optimizer = "sgd" if model == "slim-resnet18" else "adam"
     rate = settings.sgd_lr if optimizer == "sgd" else settings.adam_lr
-    device = settings.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    tasks = settings.tasks
+    if "tasks" not in settings.model_fields_set and not settings.streams:
+        tasks = min(tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
     found = {
-        "dataset": dataset.name,
+        "dataset": dataset.source or dataset.name,
+        "tasks": tasks,
         "model": model,
         "optimizer": optimizer,
         "lr": settings.lr or rate,
-        "device": device,
+        "device": str(find_device(settings.device)),
         "perturbations": choose_perturbations(settings.perturbations),
     }
     return settings.model_copy(update=found)
 
 
+def build_reading(settings: Settings, track: Track = quietly) -> Reading:
+    """How the run's data are read."""
+    return Reading(
+        root=Path(settings.data_root).expanduser() if settings.data_root else data_root(),
+        label=settings.label,
+        text=settings.text,
+        columns=settings.columns,
+        image_size=settings.image_size,
+        embedder=settings.embedder,
+        test_share=settings.test_share,
+        window=settings.window,
+        subset=Subset(
+            settings.train_head,
+            settings.test_head,
+            settings.train_per_class,
+            settings.test_per_class,
+        ),
+        on_bad=settings.on_bad,
+        track=track,
+    )
+
+
 def find_device(name: str) -> torch.device:
     """The device of this name; an error if this machine has none."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -83,6 +114,7 @@ def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
         dataset.y_train.numpy(),
         dataset.y_test.numpy(),
         len(dataset.labels),
+        y_validation=None if dataset.y_validation is None else dataset.y_validation.numpy(),
         seed=settings.seed,
         clients=settings.clients,
         tasks=settings.tasks,
@@ -94,6 +126,8 @@ def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
         alpha=settings.alpha,
         remainder=settings.remainder,
         validation=settings.validation,
+        blurry=settings.blurry,
+        imbalance=settings.imbalance,
     )
 
 
@@ -112,14 +146,7 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
             f"memory = {settings.memory} is smaller than the number of classes ({classes}); "
             f"every class needs at least one place: set memory to {classes} or more"
         )
-    if settings.model == "slim-resnet18":
-        if dataset.kind != "image":
-            raise OfclError(f"slim-resnet18 needs images; '{dataset.name}' has vectors: use mlp")
-        if min(dataset.shape[1:]) < SMALLEST_SIDE:
-            raise OfclError(
-                f"slim-resnet18 needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
-                f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
-            )
+    check_model(settings, dataset)
     warnings = []
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
@@ -130,6 +157,19 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
             "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
         )
     return warnings
+
+
+def check_model(settings: Settings, dataset: Dataset) -> None:
+    """Refuses a model that cannot take samples of this form."""
+    if settings.model != "slim-resnet18":
+        return
+    if dataset.kind != "image":
+        raise OfclError(f"slim-resnet18 needs images; '{dataset.name}' has vectors: use mlp")
+    if min(dataset.shape[1:]) < SMALLEST_SIDE:
+        raise OfclError(
+            f"slim-resnet18 needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
+            f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
+        )
 
 
 def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:
@@ -158,7 +198,8 @@ def build_schedule(settings: Settings) -> Schedule:
 
 def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
     """The initial model, the same for all."""
-    size = ModelSize(dataset.shape, len(dataset.labels), settings.width, settings.hidden)
+    classes = max(len(dataset.labels), FEWEST_CLASSES)
+    size = ModelSize(dataset.shape, classes, settings.width, settings.hidden)
     with private(settings.seed, "model"):
         model = MODELS[settings.model].build(size)
     # Images are faster with their channels last; modules without images do not mind.
@@ -180,24 +221,78 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
 
 
 def build_client(settings: Settings, dataset: Dataset, number: int, share: Share) -> Client:
-    """One client with everything of its own."""
-    model = build_model(settings, dataset)
-    learner = build_learner(settings, dataset, number, model)
+    """A client that learns its share of a dataset."""
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
-    client = Client(
+    held = train
+    if dataset.x_validation is not None and dataset.y_validation is not None:
+        held = dataset.x_validation, dataset.y_validation
+    return join(
+        settings,
+        dataset,
         number,
-        tasks=settings.tasks,
-        model=model,
-        learner=learner,
         stream=ArrayStream(
             *train, share.train, settings.batch_size, dataset.prepare, settings.limit
         ),
         test=HeldOut(*test, share.test, dataset.prepare),
-        validation=HeldOut(*train, share.validation, dataset.prepare),
+        validation=HeldOut(*held, share.validation, dataset.prepare),
+        tasks=settings.tasks,
+    )
+
+
+def build_stream(
+    settings: Settings,
+    number: int,
+    feed: Feed,
+    pattern: Pattern,
+    vocabulary: Vocabulary,
+    *,
+    standardise: bool,
+) -> LiveStream:
+    """A client's stream of what a feed brings."""
+    form = Form(
+        pattern,
+        embedder=settings.embedder,
+        root=build_reading(settings).root,
+        window=settings.window if standardise else None,
+        device=find_device(settings.device),
+    )
+    return LiveStream(number, feed, form, vocabulary, settings.batch_size, settings.on_bad)
+
+
+def build_live_client(
+    settings: Settings, dataset: Dataset, number: int, stream: LiveStream, test: Tested
+) -> Client:
+    """A client that learns from a stream; the dataset has no samples, only their form."""
+    nothing = HeldOut(dataset.x_test, dataset.y_test, [])
+    return join(settings, dataset, number, stream=stream, test=test, validation=nothing, tasks=None)
+
+
+def join(
+    settings: Settings,
+    dataset: Dataset,
+    number: int,
+    *,
+    stream: Stream,
+    test: Tested,
+    validation: Tested,
+    tasks: int | None,
+) -> Client:
+    """One client with everything of its own."""
+    model = build_model(settings, dataset)
+    learner = build_learner(settings, dataset, number, model)
+    client = Client(
+        number,
+        tasks=tasks,
+        model=model,
+        learner=learner,
+        stream=stream,
+        test=test,
+        validation=validation,
         schedule=build_schedule(settings),
         class_counts=settings.aggregation == "weighted",
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
+        seed=settings.seed,
     )
     if settings.aggregation == "fedprox":
         parameters = list(model.parameters())
@@ -229,7 +324,8 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
     if policy is not None:
         draws = own("memory")
         parts = PolicyParts(draws, make_scorer, settings.keep, settings.rescore)
-        size = min(settings.memory, len(dataset.y_train))  # there is never more to remember
+        # There is never more to remember than there is; of a stream nobody knows.
+        size = min(settings.memory, len(dataset.y_train) or settings.memory)
         memory = Memory(size, policy(parts), draws, settings.memory_rule, dataset.x_train.device)
     optimizers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     augment = dataset.kind == "image" and settings.augment
@@ -245,6 +341,7 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
         steps=settings.steps,
         replay=settings.replay,
         augment=augmentation if augment else None,
+        test_first=settings.test_first or bool(settings.streams),
     )
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ofcl.data.stream import Stream
 from ofcl.errors import OfclError
-from ofcl.evaluation import HeldOut
+from ofcl.evaluation import Tested
 from ofcl.events import Evaluated, Learned
 from ofcl.methods.replay import Replay
+from ofcl.models.head import grown, outputs, width
 from ofcl.state import State, Tensors
 from ofcl.update import Update, travelling
 
@@ -40,37 +41,38 @@ class Client:
     """Learns from its stream mini-batch by mini-batch, and takes part in rounds.
 
     `waiting` says that it has reached a communication point; it learns on when the server has
-    answered (`receive`) or when it is let go without an answer (`go_on`).
+    answered (`receive`) or when it is let go without an answer (`go_on`). `finished` says that its
+    stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
+    knows how many there are.
     """
 
     def __init__(
         self,
         number: int,
         *,
-        tasks: int,
+        tasks: int | None,
         model: nn.Module,
         learner: Replay,
         stream: Stream,
-        test: HeldOut,
-        validation: HeldOut,
+        test: Tested,
+        validation: Tested,
         schedule: Schedule,
         class_counts: bool = False,
         mixing: float = 1.0,
         batchnorm: Literal["average", "reset", "local"] = "average",
+        seed: int = 0,
     ) -> None:
-        self.number, self.tasks, self.model, self.learner = number, tasks, model, learner
+        self.number, self.model, self.learner = number, model, learner
         self.stream, self.schedule = stream, schedule
-        self.anchor = [p.detach().clone() for p in model.parameters()]
-        self.task, self.waiting = 0, False
+        self.anchor: list[Tensor] = [p.detach().clone() for p in model.parameters()]
+        self.task, self.waiting, self.finished = 0, False, False
+        self.learned = 0  # mini-batches
+        self._tasks, self._seed = tasks, seed
         self._test, self._validation = test, validation
         self._class_counts, self._mixing, self._batchnorm = class_counts, mixing, batchnorm
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
-
-    @property
-    def finished(self) -> bool:
-        """Whether its stream has ended and its last task has been evaluated."""
-        return self.task == self.tasks
+        self._seen: list[list[int]] = []  # the classes of the tasks before
 
     @property
     def at_task_end(self) -> bool:
@@ -81,7 +83,8 @@ class Client:
     def learn(self) -> Learned:
         """Learns the next mini-batch of its stream."""
         batch = next(self.stream)
-        self._batches += 1
+        self.grow(int(batch.y.max()) + 1)
+        self._batches, self.learned = self._batches + 1, self.learned + 1
         self._classes.update(batch.y.tolist())
         current = torch.tensor(sorted(self._classes), device=batch.y.device)
         loss, correct, finite = self.learner.learn(batch, current)
@@ -96,9 +99,11 @@ class Client:
 
     def end_task(self, global_model: Tensors) -> Evaluated:
         """Evaluates its model and the global one on all tasks so far, and turns to the next."""
-        seen = self.task + 1
+        self._seen.append(sorted(self._classes))
+        seen = self._seen
         own = {name: value.clone() for name, value in self.model.state_dict().items()}
         test, validation = (held.hits(self.model, seen) for held in (self._test, self._validation))
+        global_model = grown(global_model, outputs(self.model), self._seed)
         taken = {name: global_model[name] for name in self._mixed()}
         self.model.load_state_dict(taken, strict=False)
         global_test = self._test.hits(self.model, seen)
@@ -106,7 +111,18 @@ class Client:
         event = Evaluated(self.number, self.task, test, validation, global_test)
         self.task, self._batches = self.task + 1, 0
         self._classes.clear()
+        ended = self.stream.next_task() is None
+        self.finished = ended if self._tasks is None else self.task == self._tasks
         return event
+
+    def grow(self, classes: int) -> None:
+        """Makes sure that the model has so many outputs; those there do not change."""
+        if classes <= outputs(self.model):
+            return
+        self.learner.grow(classes, self._seed)
+        for i, parameter in enumerate(self.model.parameters()):
+            if self.anchor[i].shape != parameter.shape:
+                self.anchor[i] = torch.cat([self.anchor[i], parameter[len(self.anchor[i]) :]])
 
     def update(self) -> Update:
         """What it sends at a communication point."""
@@ -117,6 +133,8 @@ class Client:
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:
         """Takes the global model: a share of it and the rest of its own."""
+        self.grow(width(global_model))
+        global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
         for name, value in self._mixed().items():
             value.lerp_(global_model[name], self._mixing)
@@ -137,20 +155,25 @@ class Client:
             "learner": self.learner.state(),
             "stream": self.stream.state(),
             "task": self.task,
+            "seen": self._seen,
             "waiting": self.waiting,
+            "finished": self.finished,
+            "learned": self.learned,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
         }
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
+        self.grow(width(state["model"]))
         self.model.load_state_dict(state["model"])
         for anchor, value in zip(self.anchor, state["anchor"], strict=True):
             anchor.copy_(value)
         self.learner.load_state(state["learner"])
         self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
-        self._batches = int(state["batches"])
+        self._seen, self.finished = state["seen"], bool(state["finished"])
+        self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._classes = Counter(dict(state["classes"]))
 
     def _travelling(self) -> Tensors:

@@ -15,7 +15,12 @@ from ofcl.errors import OfclError
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
 
-_SAME_EXPERIMENT = {"seed", "device", "checkpoint_every"}  # what may differ between its runs
+_SAME_EXPERIMENT = {
+    "seed",
+    "device",
+    "checkpoint_every",
+    "data_root",
+}  # what may differ between its runs
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,14 @@ def _telling(settings: list[Settings]) -> list[str]:
     What differs only because the protocols differ is said by the protocol's name.
     """
     always = ["dataset", "method", "memory", "protocol"]
-    usual = {p: make_settings({"protocol": p}) for p in {s.protocol for s in settings}}
+    usual = {
+        pair: make_settings({"protocol": pair[0], "dataset": pair[1]})
+        for pair in {(s.protocol, s.dataset) for s in settings}
+    }
 
     def default(s: Settings, name: str) -> Any:
         # A run's learning rate has been found from its optimiser.
-        return getattr(usual[s.protocol], f"{s.optimizer}_lr" if name == "lr" else name)
+        return getattr(usual[s.protocol, s.dataset], f"{s.optimizer}_lr" if name == "lr" else name)
 
     def own(name: str) -> set[Any]:
         values = ((getattr(s, name), default(s, name)) for s in settings)

@@ -18,11 +18,11 @@ from pydantic import (
 )
 
 from ofcl.errors import OfclError, nearest, unknown
-from ofcl.settings_files import PROTOCOLS, preset
+from ofcl.settings_files import PROTOCOLS, dataset_preset, preset
 
 
 class Settings(BaseModel):
-    """Everything that determines a run; what is not given is as the protocol has it.
+    """Everything that determines a run; what is not given is as protocol and dataset have it.
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -31,12 +31,55 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     # What is run
-    dataset: str = Field("fashion-mini", description="dataset by name")
+    dataset: str = Field("fashion-mini", description="dataset by name, or your own by path")
     method: str = Field("bi", description="how a client learns and what it remembers")
     protocol: Literal["sound", "published"] = Field(
         "sound", description="the values that the other settings start from"
     )
     seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
+
+    # How the data are read
+    data_root: str | None = Field(
+        None, description="folder of the named datasets; unset: OFCL_DATA, or the user's cache"
+    )
+    label: str | None = Field(None, description="own tables: the column of the labels")
+    text: str | None = Field(None, description="own tables: the column of the texts")
+    columns: tuple[str, ...] = Field(
+        (), description="own tables: the columns of numbers; unset: all but the label"
+    )
+    image_size: int | None = Field(
+        None, ge=1, description="own images: resize to this side; needed if sizes differ"
+    )
+    embedder: str = Field(
+        "e5-small-v2",
+        description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder",
+    )
+    test_share: float = Field(
+        0.2, gt=0, lt=1, description="own data: held out for testing if there is no test part"
+    )
+    window: int = Field(
+        200, ge=2, description="tables: rows from which the columns are standardised"
+    )
+    on_bad: Literal["stop", "skip"] = Field(
+        "stop", description="a sample that cannot be read: stop, or leave it out and count it"
+    )
+    train_head: int | None = Field(None, ge=1, description="use the first N train samples only")
+    test_head: int | None = Field(None, ge=1, description="use the first N test samples only")
+    train_per_class: int | None = Field(None, ge=1, description="then N train samples a class")
+    test_per_class: int | None = Field(None, ge=1, description="then N test samples a class")
+
+    # Streams that have no end
+    streams: tuple[str, ...] = Field(
+        (), description="one a client, instead of a dataset: watch:FOLDER, or - (standard input)"
+    )
+    task: str | None = Field(None, description="streams: the column that says where tasks end")
+    test: str | None = Field(None, description="streams: a file or folder to test on")
+    idle: float | None = Field(
+        None, gt=0, description="watched folders end after so many seconds without a new file"
+    )
+    patience: float = Field(
+        60.0, ge=0, description="seconds that a round waits for a client with nothing to learn"
+    )
 
     # Scenario: classes → tasks → clients
     clients: int = Field(5, ge=1, description="number of clients, K")
@@ -60,7 +103,18 @@ class Settings(BaseModel):
     remainder: Literal["deal", "drop"] = Field(
         "deal", description="an even split leaves a rest: deal it out one by one, or drop it"
     )
-    validation: float = Field(0.05, ge=0, lt=1, description="share of train held for validation")
+    validation: float = Field(
+        0.05, ge=0, lt=1, description="share of train held for validation if there is no such part"
+    )
+    blurry: float = Field(
+        0.0, ge=0, lt=1, description="share of each task's data that comes in its neighbours"
+    )
+    imbalance: float = Field(
+        1.0, ge=1, description="long tail: the largest class has this many times the smallest"
+    )
+    stagger: int = Field(
+        0, ge=0, description="client k starts k times so many mini-batches after the first"
+    )
     batch_size: int = Field(10, ge=1, description="samples of a mini-batch")
     limit: int | None = Field(None, ge=1, description="at most N mini-batches a client and task")
 
@@ -118,6 +172,9 @@ class Settings(BaseModel):
         "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
     )
     steps: int = Field(3, ge=1, description="gradient steps a mini-batch")
+    test_first: bool = Field(
+        False, description="test a mini-batch in evaluation mode before it is learned; streams do"
+    )
     augment: bool = Field(True, description="steps after the first see flipped, rotated images")
 
     # Server
@@ -168,18 +225,23 @@ class Settings(BaseModel):
     @classmethod
     def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
         protocol = values.get("protocol", "sound")
-        return {**preset(protocol), **values} if protocol in PROTOCOLS else values
+        if protocol not in PROTOCOLS:
+            return values
+        dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
+        return {**preset(protocol), **dataset_preset(dataset, protocol), **values}
 
-    @field_validator("perturbations", mode="before")
+    @field_validator("perturbations", "columns", "streams", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
         """Names and numbers, in a list or with commas between them."""
         items = value if isinstance(value, list | tuple) else str(value).split(",")
-        return tuple(str(item).strip() for item in items)
+        return tuple(str(item).strip() for item in items if str(item).strip())
 
 
 def make_settings(*layers: dict[str, Any]) -> Settings:
-    """Settings from layers of values, later ones first; the protocol they name lies below all.
+    """Settings from layers of values, later ones first.
+
+    Below all lies the protocol that they name, and on it what the paper sets for their dataset.
 
     >>> make_settings({"protocol": "published"}, {"mixing": 1.0}).mixing
     1.0

@@ -43,9 +43,30 @@ class Evaluated:
     global_test: Hits  # the global model on the same data
 
 
-Event = Learned | Round | Evaluated
+@dataclass(frozen=True)
+class Appeared:
+    """A client's stream brought a class that nobody had announced; it got the next place."""
 
-_KINDS: dict[str, type[Event]] = {"learned": Learned, "round": Round, "evaluated": Evaluated}
+    client: int
+    label: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A sample of a client's stream could not be used and was left out."""
+
+    client: int
+    source: str
+    row: int  # −1: of the file as a whole
+    problem: str
+
+
+Event = Learned | Round | Evaluated | Appeared | Skipped
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind for kind in (Learned, Round, Evaluated, Appeared, Skipped)
+}
 
 
 def to_json(event: Event) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,15 +17,16 @@ import numpy as np
 import torch
 
 import ofcl
-from ofcl import build
 from ofcl.algorithm import federate
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.config import Settings, make_settings
-from ofcl.data import load_dataset
 from ofcl.data.dataset import Dataset
+from ofcl.data.feeds import Items
+from ofcl.data.live import Feed, StreamError
 from ofcl.engines.local import LocalEngine
 from ofcl.errors import OfclError
 from ofcl.events import Event, Learned
+from ofcl.parties import Parties, dataset_parties, live_parties
 from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
 from ofcl.state import State
@@ -38,17 +39,27 @@ class Interrupted(OfclError):
 class Run:
     """A run to be iterated over: every event as it happens, then `result()`.
 
-    With a directory everything is recorded there, and a run that was stopped can be resumed.
+    Clients learn from their shares of a dataset (by default the one that the settings name), or
+    from `streams`, one each. With a directory everything is recorded there, and a run that was
+    stopped can be resumed.
     """
 
-    directory: RunDirectory | None
+    directory: RunDirectory | None = None
     _lock: IO[str] | None = None
 
-    def __init__(self, settings: Settings, dataset: Dataset, out: str | Path | None = None) -> None:
-        self._start(build.resolve(settings, dataset), dataset)
-        self.directory = None if out is None else RunDirectory(out)
-        if self.directory is not None:
-            self.directory.create(self.settings, dataset.labels, _made_with())
+    def __init__(
+        self,
+        settings: Settings,
+        dataset: Dataset | None = None,
+        out: str | Path | None = None,
+        *,
+        streams: Sequence[Feed | Items] = (),
+        test: Iterable[Any] = (),
+    ) -> None:
+        self._begin(settings, dataset, streams, test)
+        if out is not None:
+            self.directory = RunDirectory(out)
+            self.directory.create(self.settings, self._parties.labels, _made_with())
             self._lock = self.directory.lock()
 
     @classmethod
@@ -58,24 +69,62 @@ class Run:
         dataset: Dataset | None = None,
         device: str | None = None,
         tell: Callable[[str], None] = print,
+        *,
+        streams: Sequence[Feed | Items] = (),
+        test: Iterable[Any] = (),
     ) -> Run:
-        """A run that goes on where its last checkpoint was."""
+        """A run that goes on where its last checkpoint was.
+
+        An iterator given as a stream goes on with what it brings next; a function is asked for
+        what comes behind so many samples.
+        """
         directory = RunDirectory(path)
         settings = directory.settings()
         if device is not None:
             settings = settings.model_copy(update={"device": device})
-        dataset = dataset or load_dataset(settings.dataset)
-        directory.check_labels(dataset.labels)
         run = cls.__new__(cls)
         run.directory, run._lock = directory, directory.lock()
-        run._start(build.resolve(settings, dataset), dataset)
-        run._resumed = True
-        checkpoint = load_checkpoint(directory.checkpoints, tell)
-        if checkpoint is not None:
-            run.events = counted(directory, checkpoint.events)
-            run._seconds = checkpoint.seconds
-            run._load(checkpoint.state)
+        try:
+            checkpoint = load_checkpoint(directory.checkpoints, tell)
+            known = checkpoint.state["parties"] if checkpoint else None
+            run._begin(settings, dataset, streams, test, known)
+            run._resumed = True
+            if not settings.streams:
+                directory.check_labels(run.labels)
+            if checkpoint is not None:
+                run.events = counted(directory, checkpoint.events)
+                run._seconds = checkpoint.seconds
+                run._load(checkpoint.state)
+        except BaseException:
+            run._lock.close()
+            raise
         return run
+
+    def _begin(
+        self,
+        settings: Settings,
+        dataset: Dataset | None,
+        streams: Sequence[Feed | Items],
+        test: Iterable[Any],
+        known: State | None = None,
+    ) -> None:
+        self.events: list[Event] = []
+        self._seconds, self._unsaved, self._resumed = 0.0, 0, False
+        self._stop = threading.Event()
+        self._recorder: Recorder | None = None
+        if streams or settings.streams:
+            self._parties: Parties = live_parties(settings, streams, test, self._pause, known)
+        else:
+            self._parties = dataset_parties(settings, dataset)
+        self.settings, self.warnings = self._parties.settings, self._parties.warnings
+        self.batches = self._parties.batches
+        self._engine = LocalEngine(
+            self._parties.clients,
+            starts=[k * self.settings.stagger for k in range(self.settings.clients)],
+            patience=self.settings.patience,
+            pause=self._pause,
+        )
+        self._server = self._parties.server
 
     def _load(self, state: State) -> None:
         try:
@@ -87,76 +136,96 @@ class Run:
                 f"({str(error).splitlines()[0]})"
             ) from error
 
-    def _start(self, settings: Settings, dataset: Dataset) -> None:
-        self.settings = settings
-        device = build.find_device(settings.device)
-        shares = build.build_shares(settings, dataset)
-        self.warnings = build.check(settings, dataset, shares)
-        dataset = dataset.to(device)
-        clients = [build.build_client(settings, dataset, k, s) for k, s in enumerate(shares)]
-        self.batches = sum(sum(build.task_lengths(settings, share)) for share in shares)
-        self.events: list[Event] = []
-        self._engine = LocalEngine(clients)
-        self._server = build.build_server(settings, dataset)
-        self._seconds = 0.0
-        self._resumed = False
-
     def __iter__(self) -> Iterator[Event]:
         started = time.perf_counter() - self._seconds
-        recorder = None
         if self.directory is not None:
-            recorder = Recorder(self.directory, self.events, self._resumed)
-        unsaved = 0
+            self._recorder = Recorder(self.directory, self.events, self._resumed)
         try:
-            with _stop_requested() as stop:
+            with _stop_requested(self._stop):
                 for event in federate(self._engine, self._server):
                     self._seconds = time.perf_counter() - started
-                    if recorder is None:
+                    if self._recorder is None:
                         self.events.append(event)
                     else:
-                        recorder.record(event, self._seconds)
+                        self._recorder.record(event, self._seconds)
                     yield event
-                    unsaved += event.batches if isinstance(event, Learned) else 0
-                    if unsaved >= self.settings.checkpoint_every or stop.is_set():
-                        self._save(recorder)
-                        unsaved = 0
-                    if stop.is_set():
-                        raise self._interrupted()
-                self._save(recorder)
+                    self._unsaved += event.batches if isinstance(event, Learned) else 0
+                    if self._unsaved >= self.settings.checkpoint_every:
+                        self._save()
+                    if self._stop.is_set():
+                        raise _Stopped
+                self._save()
                 if self.directory is not None:
                     self.directory.save_result(self.result(), self._server.model)
+        except _Stopped:
+            self._save()
+            raise self._interrupted() from None
+        except StreamError as error:
+            self._save()
+            raise StreamError(f"{error}{self._how_to_go_on()}") from None
         finally:
-            if recorder is not None:
-                recorder.close()
+            if self._recorder is not None:
+                self._recorder.close()
             if self._lock is not None:
                 self._lock.close()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The vocabulary: the labels in the order of their places."""
+        return self._parties.labels
 
     def result(self) -> Result:
         """What the events so far come to."""
         return summarise(
             self.events,
             clients=self.settings.clients,
-            tasks=self.settings.tasks,
+            tasks=None if self.settings.streams else self.settings.tasks,
             seconds=round(self._seconds, 3),
         )
 
-    def _save(self, recorder: Recorder | None) -> None:
-        if self.directory is None or recorder is None:
+    def _save(self) -> None:
+        self._unsaved = 0
+        if self.directory is None or self._recorder is None:
             return
-        recorder.sync()
-        state = {"engine": self._engine.state(), "server": self._server.state()}
+        self._recorder.sync()
+        state = {
+            "engine": self._engine.state(),
+            "server": self._server.state(),
+            "parties": self._parties.state(),
+        }
         save_checkpoint(
             self.directory.checkpoints, Checkpoint(len(self.events), self._seconds, state)
         )
+
+    def _pause(self, seconds: float) -> None:
+        """Waits for streams that have nothing to learn; what was learned is saved meanwhile."""
+        if self._unsaved:
+            self._save()
+        if self._stop.wait(seconds):
+            raise _Stopped
 
     def _interrupted(self) -> BaseException:
         if self.directory is None:
             return KeyboardInterrupt()
         return Interrupted(f"stopped; go on with: ofcl resume {self.directory.path}")
 
+    def _how_to_go_on(self) -> str:
+        if self.directory is None:
+            return ""
+        return f". All that was learned is saved; then: ofcl resume {self.directory.path}"
+
+
+class _Stopped(Exception):
+    """Ctrl-C or SIGTERM, seen between two mini-batches."""
+
 
 def run(
-    dataset: str | Dataset = "fashion-mini", *, out: str | Path | None = None, **settings: Any
+    dataset: str | Dataset | None = None,
+    *,
+    streams: Sequence[Feed | Items] = (),
+    test: Iterable[Any] = (),
+    out: str | Path | None = None,
+    **settings: Any,
 ) -> Result:
     """Runs an experiment and gives its result.
 
@@ -166,16 +235,38 @@ def run(
     ...              burn_in=5, limit=10)
     >>> result.rounds
     2
+
+    Instead of a dataset, every client can have a stream: any iterator of (x, y) or (x, y, task),
+    samples or batches of them. Labels nobody announced are learned as they come.
+
+    >>> def readings(seed):
+    ...     draw = np.random.default_rng(seed)
+    ...     for n in range(200):
+    ...         label = "ill" if draw.random() < 0.5 else "well"
+    ...         yield draw.normal(3 if label == "ill" else 0, 1, size=4), label
+    >>> result = run(streams=[readings(0), readings(1)], method="bi", memory=20, burn_in=2)
+    >>> result.rounds, result.anytime_accuracy > 60
+    (4, True)
     """
-    data = load_dataset(dataset) if isinstance(dataset, str) else dataset
-    started = Run(make_settings({"dataset": data.name, **settings}), data, out)
-    return _finish(started)
+    if dataset is not None:
+        settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
+    data = None if isinstance(dataset, str) else dataset
+    return _finish(Run(make_settings(settings), data, out, streams=streams, test=test))
 
 
-def resume(path: str | Path, *, dataset: Dataset | None = None) -> Result:
+def resume(
+    path: str | Path,
+    *,
+    dataset: Dataset | None = None,
+    streams: Sequence[Feed | Items] = (),
+    test: Iterable[Any] = (),
+) -> Result:
     """Goes on with a run that was stopped, as if nothing had happened; a finished one is read."""
     result = RunDirectory(path).result()
-    return result or _finish(Run.resume(path, dataset, tell=warnings.warn))
+    if result is not None:
+        return result
+    tell = warnings.warn
+    return _finish(Run.resume(path, dataset, tell=tell, streams=streams, test=test))
 
 
 def _finish(started: Run) -> Result:
@@ -198,14 +289,13 @@ def _made_with() -> dict[str, Any]:
 
 
 @contextmanager
-def _stop_requested() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so that a run stops between two mini-batches.
+def _stop_requested(stop: threading.Event) -> Iterator[None]:
+    """Lets Ctrl-C and SIGTERM set an event, so that a run stops between two mini-batches.
 
     A second Ctrl-C interrupts at once.
     """
-    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -216,7 +306,7 @@ def _stop_requested() -> Iterator[threading.Event]:
     for number in before:
         signal.signal(number, request)
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

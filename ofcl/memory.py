@@ -101,19 +101,24 @@ class Memory:
         """The remembered samples themselves, in the order of `samples`."""
         return self._store[self._slot]
 
-    def update(self, x: Tensor, y: Tensor, task: int, current: Iterable[int] = ()) -> None:
+    def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
         """Offers a mini-batch; `current` are the classes of the task (the `released` rule asks)."""
         if not len(self._store):
             self._make_room(x)
         y = y.cpu()
         ids = torch.arange(self._arrived, self._arrived + len(y))
-        new = Samples(y, torch.full_like(y, task), ids, torch.full((len(y),), _NO_KEY))
+        new = Samples(y, torch.full_like(y, task or 0), ids, torch.full((len(y),), _NO_KEY))
         self._arrived += len(y)
         candidates = self.samples.join(new)
         if self._expired or self.policy.rekey == "every-batch":
             candidates.key.fill_(_NO_KEY)
             self._expired = False
         self._keep(candidates, self._choose(candidates, x, set(current)), x)
+
+    def grow(self, classes: int, seed: int) -> None:
+        """New classes have come: the model that scores is to know them."""
+        if self.policy.scorer is not None:
+            self.policy.scorer.grow(classes, seed)
 
     def before_round(self) -> None:
         """The client is about to take the global model."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ofcl import metrics
-from ofcl.events import Evaluated, Event, Hits, Learned, Round
+from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Result:
     seconds: float
     accuracy: list[list[metrics.Row]]  # clients × tasks × tasks
     global_accuracy: list[metrics.Row]  # tasks × tasks
+    skipped: int = 0  # samples of streams that could not be used
     anytime: list[dict[str, Any]] = field(default_factory=list)  # a client's loss in each task
 
     def to_json(self) -> dict[str, Any]:
@@ -36,8 +37,14 @@ class Result:
         return asdict(self)
 
 
-def summarise(events: Iterable[Event], *, clients: int, tasks: int, seconds: float) -> Result:
-    """Adds the events of a run up. It does not matter how those of different clients interleave."""
+def summarise(
+    events: Iterable[Event], *, clients: int, tasks: int | None, seconds: float
+) -> Result:
+    """Adds the events of a run up. It does not matter how those of different clients interleave.
+
+    `tasks` None: as many as there were.
+    """
+    skipped = 0
     rounds: list[Round] = []
     test: dict[tuple[int, int], Evaluated] = {}
     stream: dict[tuple[int, int], list[Learned]] = defaultdict(list)
@@ -49,6 +56,11 @@ def summarise(events: Iterable[Event], *, clients: int, tasks: int, seconds: flo
                 rounds.append(event)
             case Evaluated():
                 test[event.client, event.task] = event
+            case Skipped():
+                skipped += 1
+    if tasks is None:
+        tasks = 1 + max((task for _, task in [*test, *stream]), default=0)
+    last_task = tasks - 1
 
     def matrix(part: str) -> list[list[metrics.Row]]:
         hits = {key: getattr(event, part) for key, event in test.items()}
@@ -58,7 +70,7 @@ def summarise(events: Iterable[Event], *, clients: int, tasks: int, seconds: flo
         ]
 
     def last(part: str) -> list[Hits]:
-        return [getattr(test[k, tasks - 1], part) for k in range(clients) if (k, tasks - 1) in test]
+        return [getattr(test[k, last_task], part) for k in range(clients) if (k, last_task) in test]
 
     accuracy = matrix("test")
     pooled = [
@@ -83,6 +95,7 @@ def summarise(events: Iterable[Event], *, clients: int, tasks: int, seconds: flo
         seconds=seconds,
         accuracy=accuracy,
         global_accuracy=global_accuracy,
+        skipped=skipped,
         anytime=anytime,
     )
 

@@ -29,6 +29,18 @@ def preset(name: str) -> dict[str, Any]:
     return {"protocol": name, **values} if name in PROTOCOLS else values
 
 
+def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
+    """What the paper sets for one of its datasets, in a protocol.
+
+    >>> dataset_preset("crc-tissue", "published")["drop_class"]
+    'last'
+    """
+    path = files("ofcl").joinpath("data", "settings.toml")
+    values = _parse(path.read_text(encoding="utf-8"), "data/settings.toml").get(dataset, {})
+    own = {name: value for name, value in values.items() if name not in PROTOCOLS}
+    return {**own, **values.get(protocol, {})}
+
+
 def presets() -> list[str]:
     """The names of the settings files shipped with the package."""
     folder = files("ofcl").joinpath("presets")

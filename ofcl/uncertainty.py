@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.batching import batchable, forward_size
+from ofcl.models.head import grow_head
 from ofcl.perturb import Perturbation
 from ofcl.state import State
 
@@ -155,6 +156,10 @@ class Scorer:
             generator=self._generator,
             mode=self._mode,
         )
+
+    def grow(self, classes: int, seed: int) -> None:
+        """Gives the scoring model outputs for new classes."""
+        grow_head(self._scoring, classes, seed)
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
         """Called before and after the client takes the global model: refreshes if it is time."""

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ofcl import __version__, config, settings_files
-from ofcl.cli.progress import view
+from ofcl.build import build_reading
+from ofcl.cli import data as data_commands
+from ofcl.cli.progress import track, view
 from ofcl.cli.show import comparison_table, print_result
+from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.comparison import compare as compare_runs
-from ofcl.data import DATASETS, load_dataset
+from ofcl.data import load_dataset
+from ofcl.data.catalogue import DATASETS
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Interrupted, Run
 from ofcl.methods import METHODS
@@ -32,8 +35,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out_console = Console()
-err_console = Console(stderr=True)
+app.add_typer(data_commands.app, name="data", no_args_is_help=True)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -44,7 +46,7 @@ def run(
     settings: Annotated[
         str | None, typer.Argument(help="A settings file, or a preset's name (ofcl list protocols)")
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Dataset (ofcl list datasets).")] = None,
+    dataset: Annotated[str | None, typer.Option(help="A name (ofcl data list), or a path.")] = None,
     method: Annotated[str | None, typer.Option(help="none, er, cbr, lc, ms, rc, en or bi.")] = None,
     keep: Annotated[
         str | None, typer.Option(help="bottom or top: which uncertainty stays.")
@@ -54,6 +56,28 @@ def run(
     memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
     tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
+    data_root: Annotated[
+        str | None,
+        typer.Option(help="Folder of the named datasets; default: OFCL_DATA or a cache."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
+    text: Annotated[str | None, typer.Option(help="Own table: column of the texts.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Own images: side in pixels.")] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="Texts: e5-small-v2, minilm, or a model's name or folder.")
+    ] = None,
+    on_bad: Annotated[
+        str | None, typer.Option(help="stop or skip: samples that cannot be read.")
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of a dataset, one a client: watch:FOLDER, or - (JSONL)."),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Streams: column that says the task.")] = None,
+    test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="Watched folders end after so many quiet seconds.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything drawn.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     limit: Annotated[
@@ -75,14 +99,20 @@ def run(
     named = {
         "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
         "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
-        "device": device, "limit": limit,
+        "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
+        "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
+        "test": test, "idle": idle, "streams": stream or None,
     }  # fmt: skip
     made = config.make_settings(
         settings_files.load_settings(settings) if settings else {},
         {name: value for name, value in named.items() if value is not None},
         dict(map(settings_files.parse_override, set_ or [])),
     )
-    data = load_dataset(made.dataset)
+    data = None
+    if made.streams:
+        say(f"waiting for the first sample of {', '.join(made.streams)}")
+    else:
+        data = load_dataset(made.dataset, build_reading(made, track), say)
     started = Run(made, data, out or default_out(made))
     report(started, drive(started, quiet or as_json), as_json)
 
@@ -126,9 +156,7 @@ def list_(
 ) -> None:
     """List what can be chosen by name."""
     tables = {
-        "datasets": lambda: {
-            n: (load.__doc__ or "").split("\n")[0] for n, load in DATASETS.items()
-        },
+        "datasets": lambda: {n: source.summary for n, source in DATASETS.items()},
         "methods": lambda: {name: method.summary for name, method in METHODS.items()},
         "protocols": lambda: {name: _preset_summary(name) for name in settings_files.presets()},
         "models": lambda: {name: model.summary for name, model in MODELS.items()},
@@ -203,15 +231,11 @@ def report(started: Run | None, result: Result, as_json: bool) -> None:
         out_console.print(f"saved in {directory.path}", highlight=False, soft_wrap=True)
 
 
-def warn(text: str) -> None:
-    """One line about something odd."""
-    err_console.print(f"warning: {text}", highlight=False, markup=False, soft_wrap=True)
-
-
 def default_out(settings: config.Settings) -> Path:
     """A new directory in runs/."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    name = f"{settings.dataset}-{settings.method}-seed{settings.seed}-{stamp}"
+    data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
+    name = f"{data}-{settings.method}-seed{settings.seed}-{stamp}"
     path, again = Path("runs") / name, 1
     while path.exists():
         path, again = Path("runs") / f"{name}-{again}", again + 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -16,8 +18,41 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ofcl.events import Evaluated, Event, Learned, Round
+from ofcl.events import Appeared, Evaluated, Event, Learned, Round, Skipped
 from ofcl.experiment import Run
+
+SECONDS_BETWEEN_LINES = 30
+RECENT = 50  # mini-batches
+
+
+T = TypeVar("T")
+
+
+def track(items: Sequence[T], what: str) -> Iterable[T]:
+    """Goes through items that take their time, with a bar in a terminal; else a line or two."""
+    console = Console(stderr=True)
+    if len(items) < 2:
+        return items
+    if console.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                   TimeRemainingColumn())  # fmt: skip
+        return _with_bar(items, what, Progress(*columns, console=console, transient=True))
+    return _with_lines(items, what, console)
+
+
+def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
+    with progress:
+        yield from progress.track(items, description=what)
+
+
+def _with_lines(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
+    """A line every half a minute, so that a log shows that something goes on."""
+    told = time.monotonic()
+    for n, item in enumerate(items):
+        if time.monotonic() - told > SECONDS_BETWEEN_LINES:
+            told = time.monotonic()
+            console.print(f"{what}: {n}/{len(items)}", highlight=False, soft_wrap=True)
+        yield item
 
 
 class View(Protocol):
@@ -32,9 +67,10 @@ class Tally:
 
     def __init__(self, run: Run) -> None:
         self.tasks, self.clients = run.settings.tasks, run.settings.clients
-        self.task = self.rounds = self.batches = 0
+        self.task = self.rounds = self.batches = self.classes = self.skipped = 0
         self.ended: dict[int, int] = {}
         self._loss = self._samples = 0.0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
         for event in run.events:  # of a run that is resumed
             self.add(event)
 
@@ -46,10 +82,21 @@ class Tally:
                     self.task, self._loss, self._samples = event.task, 0.0, 0.0
                 self.batches += event.batches
                 self._loss, self._samples = self._loss + event.loss, self._samples + event.samples
+                self._recent.append((event.correct, event.samples))
             case Round():
                 self.rounds = event.round
             case Evaluated():
                 self.ended[event.task] = self.ended.get(event.task, 0) + 1
+            case Appeared():
+                self.classes += 1
+            case Skipped():
+                self.skipped += 1
+
+    @property
+    def recent_accuracy(self) -> float:
+        """The share of right predictions on the newest mini-batches, before they were learned."""
+        samples = sum(n for _, n in self._recent)
+        return 100 * sum(right for right, _ in self._recent) / max(samples, 1)
 
     @property
     def loss(self) -> float:
@@ -62,6 +109,7 @@ class Bar:
 
     def __init__(self, run: Run, name: str, progress: Progress) -> None:
         self._tally, self._name, self._progress = Tally(run), name, progress
+        self._live = run.batches is None
         done = self._tally.batches
         self._row = progress.add_task(name, total=run.batches, completed=done)
 
@@ -69,10 +117,13 @@ class Bar:
         """Moves the bar."""
         self._tally.add(event)
         tally = self._tally
-        text = (
-            f"{self._name:<5} task {tally.task + 1}/{tally.tasks}  loss {tally.loss:.2f}  "
-            f"rounds {tally.rounds}"
-        )
+        if self._live:
+            text = f"{self._name:<5} {_live_words(tally)}"
+        else:
+            text = (
+                f"{self._name:<5} task {tally.task + 1}/{tally.tasks}  loss {tally.loss:.2f}  "
+                f"rounds {tally.rounds}"
+            )
         self._progress.update(self._row, description=text, completed=tally.batches)
 
 
@@ -100,6 +151,35 @@ class Lines:
             )
 
 
+class LiveLines:
+    """A plain line every half a minute for a stream without an end, and one for whatever is odd."""
+
+    def __init__(self, run: Run, name: str, console: Console) -> None:
+        self._tally, self._name, self._console = Tally(run), name, console
+        self._told = time.monotonic()
+
+    def show(self, event: Event) -> None:
+        """Writes a line if it is time."""
+        self._tally.add(event)
+        if isinstance(event, Skipped):
+            self._print(f"left out: {event.problem}")
+        elif isinstance(event, Appeared):
+            self._print(f"client {event.client}: a new class, '{event.label}'")
+        elif time.monotonic() - self._told > SECONDS_BETWEEN_LINES:
+            self._told = time.monotonic()
+            self._print(_live_words(self._tally))
+
+    def _print(self, text: str) -> None:
+        self._console.print(f"{self._name}: {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _live_words(tally: Tally) -> str:
+    return (
+        f"{tally.batches} mini-batches  {tally.classes} classes  accuracy of the last {RECENT} "
+        f"{tally.recent_accuracy:.1f}  rounds {tally.rounds}  left out {tally.skipped}"
+    )
+
+
 class Silence:
     """Shows nothing."""
 
@@ -113,7 +193,9 @@ def view(run: Run, name: str, console: Console, quiet: bool) -> Iterator[View]:
     if quiet:
         yield Silence()
     elif not console.is_terminal:
-        yield Lines(run, name, console)
+        yield (
+            Lines(run, name, console) if run.batches is not None else LiveLines(run, name, console)
+        )
     else:
         columns = (
             TextColumn("{task.description}"),

@@ -23,6 +23,10 @@ def print_result(console: Console, result: Result) -> None:
     table.add_row("F", percent(result.F), "average forgetting, %")
     table.add_row("global A", percent(result.global_A), "of the server's model")
     table.add_row("global F", percent(result.global_F), "")
+    if result.anytime_accuracy is not None:
+        table.add_row("anytime", percent(result.anytime_accuracy), "of samples as they came, %")
+    if result.skipped:
+        table.add_row("left out", str(result.skipped), "samples that could not be used")
     table.add_row("rounds", str(result.rounds), f"{result.bytes_sent / 1e6:.1f} MB sent")
     table.add_row("seconds", f"{result.seconds:.1f}", "")
     console.print(table)

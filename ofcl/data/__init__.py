@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
-from ofcl.data.builtin import digits, fashion_mini
+from ofcl.data.catalogue import DATASETS
 from ofcl.data.dataset import Dataset
+from ofcl.data.own import looks_like_path, read_own
+from ofcl.data.raw import Raw, make_dataset
+from ofcl.data.reading import Reading
 from ofcl.errors import unknown
 
-DATASETS: dict[str, Callable[[], Dataset]] = {
-    "digits": digits,
-    "fashion-mini": fashion_mini,
-}
-"""Every dataset by name. A new one is a function in a file of its own and a line here."""
+
+def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
+    """A dataset by name or path, before anything costly is done with it."""
+    if name not in DATASETS:
+        if looks_like_path(name):
+            return read_own(name, how)
+        raise unknown("dataset", name, DATASETS)
+    source = DATASETS[name]
+    source.prepare(name, how.root, tell)
+    return source.read(how.root)
 
 
-def load_dataset(name: str) -> Dataset:
-    """A dataset by its name.
+def load_dataset(
+    name: str, how: Reading | None = None, tell: Callable[[str], None] = print
+) -> Dataset:
+    """A dataset by name, or somebody's own by path.
 
     >>> load_dataset("digits").shape
     (1, 8, 8)
     """
-    if name not in DATASETS:
-        raise unknown("dataset", name, DATASETS)
-    return DATASETS[name]()
+    how = how or Reading()
+    dataset = make_dataset(read_raw(name, how, tell), how)
+    own = name not in DATASETS and Path(name).expanduser().exists()
+    return replace(dataset, source=str(Path(name).expanduser().resolve()) if own else name)

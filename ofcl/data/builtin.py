@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from pathlib import Path
 
 import numpy as np
-import torch
 
-from ofcl.data.dataset import Dataset
+from ofcl.data.raw import Part, Raw
 
 FASHION_LABELS = (
     "T-shirt/top",
@@ -23,7 +23,7 @@ FASHION_LABELS = (
 )
 
 
-def fashion_mini() -> Dataset:
+def fashion_mini(root: Path) -> Raw:
     """6,000 train and 1,000 test images of Fashion-MNIST, class-balanced (MIT licence)."""
     with (
         as_file(files("ofcl.data").joinpath("fashion-mini.npz")) as path,
@@ -32,7 +32,7 @@ def fashion_mini() -> Dataset:
         return _images("fashion-mini", {key: data[key] for key in data}, FASHION_LABELS)
 
 
-def digits() -> Dataset:
+def digits(root: Path) -> Raw:
     """Scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing."""
     from sklearn.datasets import load_digits
 
@@ -44,15 +44,10 @@ def digits() -> Dataset:
     return _images("digits", arrays, tuple("0123456789"))
 
 
-def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Dataset:
-    """Grey images (n, height, width) as a dataset."""
-    x_train, x_test = (torch.from_numpy(arrays[k]).unsqueeze(1) for k in ("x_train", "x_test"))
-    return Dataset(
-        name=name,
-        kind="image",
-        x_train=x_train,
-        y_train=torch.from_numpy(arrays["y_train"]).long(),
-        x_test=x_test,
-        y_test=torch.from_numpy(arrays["y_test"]).long(),
-        labels=labels,
+def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Raw:
+    """Grey images (n, height, width)."""
+    train, test = (
+        Part(arrays[f"x_{part}"][:, None], arrays[f"y_{part}"].astype(np.int64))
+        for part in ("train", "test")
     )
+    return Raw(name, "images", train, labels, test)

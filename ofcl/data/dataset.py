@@ -30,6 +30,10 @@ class Dataset:
     labels: tuple[str, ...]
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    x_validation: Tensor | None = None  # None: a share of train is held for validation
+    y_validation: Tensor | None = None
+    notes: tuple[str, ...] = ()  # what a user of these data should know
+    source: str = ""  # the name or path by which it can be loaded again
 
     def __post_init__(self) -> None:
         for part, x, y in (
@@ -63,13 +67,8 @@ class Dataset:
 
     def to(self, device: torch.device) -> Dataset:
         """The same data on another device."""
-        return replace(
-            self,
-            x_train=self.x_train.to(device),
-            y_train=self.y_train.to(device),
-            x_test=self.x_test.to(device),
-            y_test=self.y_test.to(device),
-        )
+        tensors = {name: v.to(device) for name, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **tensors)  # type: ignore[arg-type]
 
     def prepare(self, x: Tensor) -> Tensor:
         """Samples as a model takes them: images scaled to [0, 1] and normalised, vectors as is."""

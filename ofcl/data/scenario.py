@@ -1,13 +1,16 @@
 """The scenario: which classes make which task, and which samples come to which client.
 
 classes ─▶ an order ─▶ tasks            (`class_tasks`)
+samples of a class ─▶ fewer of them     (`tail_shares`)
 samples of a class ─▶ clients           (`even_parts`, `dirichlet_parts`)
-both ─▶ what one client has             (`Share`)
+all of it ─▶ what one client has        (`Share`)
+tasks ─▶ tasks that run into each other (`blur`)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -63,11 +66,50 @@ def dirichlet_parts(rows: np.ndarray, shares: np.ndarray) -> list[np.ndarray]:
     return np.split(rows, np.round(np.cumsum(shares)[:-1] * len(rows)).astype(int))
 
 
+def tail_shares(classes: int, imbalance: float, draw: np.random.Generator) -> np.ndarray:
+    """The share of each class's samples that a long tail leaves, from 1 to 1 / imbalance.
+
+    Shares fall by the same factor from class to class; which class has which is drawn.
+
+    >>> sorted(tail_shares(3, 100, np.random.default_rng(0)).round(2).tolist())
+    [0.01, 0.1, 1.0]
+    """
+    steps = np.arange(classes) / max(classes - 1, 1)
+    return draw.permutation(imbalance**-steps)
+
+
+def blur(
+    tasks: Sequence[np.ndarray], share: float, draw: np.random.Generator
+) -> tuple[np.ndarray, ...]:
+    """Lets a share of each task's rows come in its neighbours: half in the task before, half after.
+
+    The first task has no task before, the last none after; there all of it goes the other way.
+
+    >>> blurred = blur([np.arange(10), np.arange(10, 20)], 0.2, np.random.default_rng(0))
+    >>> [(int((rows < 10).sum()), int((rows >= 10).sum())) for rows in blurred]
+    [(8, 2), (2, 8)]
+    """
+    if len(tasks) < 2 or not share:
+        return tuple(tasks)
+    pieces: list[list[np.ndarray]] = [[] for _ in tasks]
+    for t, rows in enumerate(tasks):
+        rows = draw.permutation(rows)
+        leaking = round(len(rows) * share)
+        back = 0 if t == 0 else leaking if t == len(tasks) - 1 else leaking // 2
+        pieces[t].append(rows[leaking:])
+        if t > 0:
+            pieces[t - 1].append(rows[:back])
+        if t < len(tasks) - 1:
+            pieces[t + 1].append(rows[back:leaking])
+    return tuple(draw.permutation(np.concatenate(parts)) for parts in pieces)
+
+
 def build_scenario(
     y_train: np.ndarray,
     y_test: np.ndarray,
     classes: int,
     *,
+    y_validation: np.ndarray | None = None,
     seed: int,
     clients: int = 5,
     tasks: int = 5,
@@ -79,8 +121,12 @@ def build_scenario(
     alpha: float = 0.5,
     remainder: Literal["deal", "drop"] = "deal",
     validation: float = 0.05,
+    blurry: float = 0.0,
+    imbalance: float = 1.0,
 ) -> list[Share]:
     """Deals the data out: one `Share` for each client.
+
+    Validation data are those of `y_validation` or, without them, a share of the train data.
 
     >>> y = np.repeat(np.arange(4), 20)
     >>> shares = build_scenario(y, y, 4, seed=0, clients=2, tasks=2, validation=0.0)
@@ -106,7 +152,8 @@ def build_scenario(
         )
         for client in range(clients)
     ]
-    parts = _deal(y_train, y_test, used, seed, clients, split, alpha, remainder, validation)
+    parts = _deal(y_train, y_validation, y_test, used, seed, clients, split, alpha, remainder,
+                  validation, imbalance)  # fmt: skip
     shares = [
         Share(
             tasks_of_clients[k],
@@ -121,7 +168,10 @@ def build_scenario(
         for k in range(clients)
     ]
     _refuse_empty(shares, len(y_train))
-    return shares
+    return [
+        replace(share, train=blur(share.train, blurry, numpy_generator(seed, "blurry", k)))
+        for k, share in enumerate(shares)
+    ]
 
 
 def _used_classes(sizes: np.ndarray, drop_class: str) -> np.ndarray:
@@ -147,6 +197,7 @@ Parts = dict[int, list[np.ndarray]]
 
 def _deal(
     y_train: np.ndarray,
+    y_validation: np.ndarray | None,
     y_test: np.ndarray,
     used: np.ndarray,
     seed: int,
@@ -155,17 +206,21 @@ def _deal(
     alpha: float,
     remainder: Literal["deal", "drop"],
     validation: float,
+    imbalance: float,
 ) -> dict[str, Parts]:
     parts: dict[str, Parts] = {"train": {}, "validation": {}, "test": {}}
     first = dict.fromkeys(parts, 0)  # the client to whom the next class's rest is dealt first
-    for c in used.tolist():
+    tail = tail_shares(len(used), imbalance, numpy_generator(seed, "long tail"))
+    for c, share in zip(used.tolist(), tail.tolist(), strict=True):
         draw = numpy_generator(seed, "split", c)
         rows = draw.permutation(np.flatnonzero(y_train == c))
-        held = len(rows) - int(len(rows) * (1 - validation))
+        rows = rows[: max(round(len(rows) * share), 1)]
+        held = len(rows) - int(len(rows) * (1 - validation)) if y_validation is None else 0
+        validated = rows[:held] if y_validation is None else np.flatnonzero(y_validation == c)
         shares = draw.dirichlet(np.full(clients, alpha))
         pieces = {
             "train": rows[held:],
-            "validation": rows[:held],
+            "validation": validated,
             "test": np.flatnonzero(y_test == c),
         }
         for what, piece in pieces.items():

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ofcl.events import Event
 from ofcl.state import State
 
 
@@ -17,17 +18,23 @@ class Batch(NamedTuple):
 
     x: Tensor
     y: Tensor
-    task: int
+    task: int | None  # None: nobody says where tasks begin and end
 
 
 class Stream(Protocol):
     """What a client learns from. It knows nothing of models."""
+
+    def ready(self) -> bool:
+        """Whether the next batch, or the end, is there without waiting for it."""
 
     def next_task(self) -> int | None:
         """The task of the batch that comes next; None when the stream has ended."""
 
     def __next__(self) -> Batch:
         """The next batch."""
+
+    def notices(self) -> list[Event]:
+        """What there is to tell since it was last asked: new classes, samples left out."""
 
     def state(self) -> State:
         """The position, for a checkpoint."""
@@ -67,6 +74,14 @@ class ArrayStream:
 
     def __iter__(self) -> ArrayStream:
         return self
+
+    def ready(self) -> bool:
+        """Whether the next batch is there: always."""
+        return True
+
+    def notices(self) -> list[Event]:
+        """What there is to tell: nothing, all has been known from the start."""
+        return []
 
     def next_task(self) -> int | None:
         """The task of the batch that comes next; None when the stream has ended."""

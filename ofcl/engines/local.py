@@ -2,30 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from ofcl.client import Client
 from ofcl.events import Event
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
+LOOK_AGAIN = 0.1  # seconds between two looks at streams that have nothing to learn
+
 
 class LocalEngine:
-    """Runs the clients here, plainly; the oracle for every faster or farther engine."""
+    """Runs the clients here, plainly; the oracle for every faster or farther engine.
 
-    def __init__(self, clients: Sequence[Client]) -> None:
+    Client k starts when the first has learned `starts[k]` mini-batches, from the global model of
+    that moment. Where streams are live, clients at a communication point wait at most `patience`
+    seconds for one that has nothing to learn.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        *,
+        starts: Sequence[int] = (),
+        patience: float = 60.0,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._clients = list(clients)
         self.clients = len(self._clients)
+        self._starts = {number: start for number, start in enumerate(starts) if start > 0}
+        self._patience, self._pause = patience, pause
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
-        busy = self._clients
-        while busy := [c for c in busy if not c.waiting and not c.finished]:
-            for client in busy:
+        silent = 0.0
+        while busy := self._busy(global_model):
+            ready = [client for client in busy if client.stream.ready()]
+            for client in ready:
                 if client.at_task_end:
                     yield client.end_task(global_model)
                 else:
                     yield client.learn()
+            for client in busy:
+                yield from client.stream.notices()
+            if ready:
+                silent = 0.0
+            elif silent >= self._patience and self.waiting():
+                return
+            else:
+                self._pause(LOOK_AGAIN)
+                silent += LOOK_AGAIN
+
+    def _busy(self, global_model: Tensors) -> list[Client]:
+        """The clients that learn, after those whose turn has come have started."""
+        asleep = self._starts
+        others = [client for client in self._clients if client.number not in asleep]
+        if asleep and all(client.finished for client in others):
+            due = [min(asleep, key=lambda number: asleep[number])]  # nobody is there to wait for
+        else:
+            due = [number for number in asleep if asleep[number] <= self._clients[0].learned]
+        for number in due:
+            del asleep[number]
+            self._clients[number].receive(global_model)
+        awake = (client for client in self._clients if client.number not in asleep)
+        return [client for client in awake if not client.waiting and not client.finished]
 
     def waiting(self) -> list[int]:
         """The clients that have reached a communication point."""
@@ -45,9 +86,13 @@ class LocalEngine:
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
-        return {"clients": [client.state() for client in self._clients]}
+        return {
+            "clients": [client.state() for client in self._clients],
+            "asleep": sorted(self._starts),
+        }
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
         for client, saved in zip(self._clients, state["clients"], strict=True):
             client.load_state(saved)
+        self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}

@@ -14,13 +14,15 @@ from ofcl.batching import batchable
 from ofcl.data.stream import Batch
 from ofcl.losses import Loss
 from ofcl.memory import Memory
+from ofcl.models.head import grow_head, grow_optimizer
 from ofcl.state import State, load_optimizer_state, optimizer_state
 
 
 class Learning(NamedTuple):
     """How a mini-batch went: loss and right predictions on it from before it was learned.
 
-    Both are of the first step's forward, in which BatchNorm sees the replayed samples too.
+    Both are of the first step's forward, in which BatchNorm sees the replayed samples too, or with
+    `test_first` of one before it in evaluation mode.
     """
 
     loss: float
@@ -41,13 +43,14 @@ class Replay:
     replay: Literal["past", "all"] = "past"
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None
     penalty: Callable[[], Tensor] | None = None
+    test_first: bool = False  # in evaluation mode, with a forward of its own
 
     def learn(self, batch: Batch, current: Tensor) -> Learning:
         """Takes the gradient steps on batch and replay, then offers the batch to the memory.
 
         `current` are the classes of the batch's task that have been seen.
         """
-        first_logits, losses = torch.empty(0), []
+        first_logits, losses = self._tested(batch.x), []
         for step in range(self.steps):
             # Later steps see the new images changed, and other samples of the memory.
             augment = self.augment if step > 0 else None
@@ -59,7 +62,7 @@ class Replay:
             logits = self.model(x)
             loss = self.loss(logits, y, new, current)
             losses.append(loss.detach())
-            if step == 0:
+            if step == 0 and not self.test_first:
                 first_logits = logits[: len(batch.x)].detach()
             if self.penalty is not None:
                 loss = loss + self.penalty()
@@ -74,6 +77,13 @@ class Replay:
         size = nn.utils.get_total_norm(self.model.parameters())
         finite = torch.stack([*losses, size]).isfinite().all()
         return Learning(before, correct, bool(finite))
+
+    def grow(self, classes: int, seed: int) -> None:
+        """Gives the model, and what scores with a copy of it, outputs for new classes."""
+        grow_head(self.model, classes, seed)
+        grow_optimizer(self.optimizer, self.model)
+        if self.memory is not None:
+            self.memory.grow(classes, seed)
 
     def before_round(self) -> None:
         """The client is about to take the global model."""
@@ -100,9 +110,17 @@ class Replay:
             self.memory.load_state(state["memory"])
         self.generator.set_state(state["generator"])
 
+    @torch.no_grad()
+    def _tested(self, x: Tensor) -> Tensor:
+        if not self.test_first:
+            return torch.empty(0)
+        self.model.eval()
+        logits: Tensor = self.model(x)
+        return logits
+
     def _with_replay(self, new_x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         if self.memory is None or not len(self.memory):
             return new_x, batch.y
-        exclude = batch.task if self.replay == "past" else None
+        exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         old_x, old_y = self.memory.draw(len(batch.x), exclude)
         return torch.cat([new_x, old_x]), torch.cat([batch.y, old_y])

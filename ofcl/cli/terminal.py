@@ -1,0 +1,18 @@
+"""The terminal: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+out_console = Console()
+err_console = Console(stderr=True)
+
+
+def say(text: str) -> None:
+    """One line about what is done."""
+    err_console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """One line about something odd."""
+    say(f"warning: {text}")

@@ -1,0 +1,149 @@
+"""The form of samples that arrive: what the first one is, all others must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ofcl.data.dataset import Dataset
+from ofcl.data.raw import standardisation
+from ofcl.data.text import embed
+from ofcl.state import State
+
+MEAN, STD = 0.5, 0.25
+"""Images that arrive are normalised with these: every party the same, and from the first one on."""
+
+Kind = Literal["image", "vector", "text"]
+
+
+@dataclass
+class Pattern:
+    """What all parties' samples look like; found from the first sample of any."""
+
+    kind: Kind | None = None
+    shape: tuple[int, ...] = ()
+
+
+class Form:
+    """What a party's samples look like, and how a model takes them.
+
+    `window` asks for numbers to be standardised by the first so many samples.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        *,
+        embedder: str = "e5-small-v2",
+        root: Path = Path(),
+        window: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self._pattern = pattern
+        self._embedder, self._root, self._device = embedder, root, device
+        self._window = window
+        self._statistics: np.ndarray | None = None  # the window's rows, once it is full
+        self._standardise: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def checked(self, x: Any) -> np.ndarray | str:
+        """A sample in the form of the first one; ValueError says what is wrong with it."""
+        value = x if isinstance(x, str) else _array(x)
+        if isinstance(value, str):
+            if not value.strip():
+                raise ValueError("the text is empty")
+            found = Pattern("text")
+        else:
+            found = Pattern("image" if value.ndim == 3 else "vector", value.shape)
+        if self._pattern.kind is None:
+            self._pattern.kind, self._pattern.shape = found.kind, found.shape
+        elif found != self._pattern:
+            raise ValueError(f"{_words(found)}; the samples so far are {_words(self._pattern)}")
+        return value
+
+    def fitted(self, pending: Sequence[Any], ended: bool) -> bool:
+        """Whether samples can be made ready: where a window is asked for, it must be full."""
+        if self._window is None or self._standardise is not None or self._pattern.kind != "vector":
+            return True
+        rows = [s.x for s in pending if not s.problem]
+        if len(rows) < self._window and not (ended and rows):
+            return False
+        self._fit(np.stack(rows[: self._window]))
+        return True
+
+    def _fit(self, rows: np.ndarray) -> None:
+        self._statistics, self._standardise = rows, standardisation(rows.astype(np.float64))
+
+    def tensor(self, samples: Sequence[Any]) -> Tensor:
+        """Samples as a model takes them (n, …)."""
+        if self._pattern.kind == "text":
+            return torch.from_numpy(embed(samples, self._embedder, self._root)).to(self._device)
+        x = np.stack(samples)
+        if self._pattern.kind == "image":
+            return (torch.from_numpy(x).to(self._device).float() / 255 - MEAN) / STD
+        if self._standardise is not None:
+            x = self._standardise(x)
+        return torch.from_numpy(x.astype(np.float32)).to(self._device)
+
+    def empty(self, name: str, labels: tuple[str, ...]) -> Dataset:
+        """A dataset without samples, for those who build a model of this form."""
+        kind: Literal["image", "vector"] = "image" if self._pattern.kind == "image" else "vector"
+        shape = self._pattern.shape
+        if self._pattern.kind == "text":
+            shape = embed(["a text"], self._embedder, self._root).shape[1:]
+        x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
+        y = torch.empty(0, dtype=torch.long)
+        mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
+        return Dataset(name, kind, x, y, x, y, labels, mean, std)
+
+    def state(self) -> State:
+        """Everything but the pattern, for a checkpoint."""
+        rows = self._statistics
+        return {"window": None if rows is None else torch.from_numpy(rows.astype(np.float64))}
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        if state["window"] is not None:
+            self._fit(state["window"].numpy())
+
+
+def _array(x: Any) -> np.ndarray:
+    """A vector of numbers, or an image as uint8 (channels, height, width)."""
+    if isinstance(x, Tensor):
+        x = x.detach().cpu().numpy()
+    try:
+        value = np.asarray(x)
+    except (ValueError, TypeError):
+        raise ValueError("neither a text, numbers nor an image") from None
+    if value.dtype.kind not in "buif":
+        raise ValueError("neither a text, numbers nor an image")
+    if value.ndim == 2:
+        value = value[None]
+    elif value.ndim == 3 and value.shape[0] not in (1, 3) and value.shape[2] in (1, 3):
+        value = value.transpose(2, 0, 1)
+    if (
+        value.ndim not in (1, 3)
+        or value.size == 0
+        or (value.ndim == 3 and len(value) not in (1, 3))
+    ):
+        raise ValueError(f"shape {np.shape(x)} is neither a vector's nor an image's")
+    if not np.isfinite(value).all():
+        raise ValueError("a value is not a number")
+    if value.ndim == 1:
+        return value.astype(np.float32)
+    if value.dtype == np.uint8:
+        return np.ascontiguousarray(value)
+    if value.min() < 0 or value.max() > 255:
+        raise ValueError(f"pixels from {value.min():g} to {value.max():g}; expected 0 to 255")
+    scale = 255 if value.dtype.kind == "f" and value.max() <= 1 else 1
+    return np.round(value * scale).astype(np.uint8)
+
+
+def _words(pattern: Pattern) -> str:
+    shape = " × ".join(map(str, pattern.shape))
+    return f"{pattern.kind}s" + (f" of {shape}" if shape else "")

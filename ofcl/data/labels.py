@@ -1,0 +1,70 @@
+"""Labels as people write them, words or numbers, and the vocabulary that gives each a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ofcl.errors import OfclError
+
+SEEMS_NO_LABEL = 20  # rows from which a column with another value in each is no label
+
+
+class NotALabel(ValueError):
+    """A value that cannot name a class."""
+
+
+def label_name(value: Any) -> str:
+    """A label as a word.
+
+    >>> label_name(" cat "), label_name(np.int64(3)), label_name(2.0), label_name(True)
+    ('cat', '3', '2', 'true')
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", errors="replace")
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        if not float(value).is_integer():  # also not a number, and infinity
+            raise NotALabel(f"{value} is a measure, not the name of a class")
+        return str(int(float(value)))
+    if not isinstance(value, str):
+        kind = "missing" if value is None else f"a {type(value).__name__}"
+        raise NotALabel(f"the label is {kind}")
+    if not value.strip():
+        raise NotALabel("the label is empty")
+    return value.strip()
+
+
+def vocabulary(names: Iterable[str]) -> tuple[str, ...]:
+    """The classes in order: by number where all are numbers, else by name.
+
+    >>> vocabulary(["10", "9", "9"]), vocabulary(["b", "10", "a"])
+    (('9', '10'), ('10', 'a', 'b'))
+    """
+    different = set(names)
+    try:
+        return tuple(sorted(different, key=int))
+    except ValueError:
+        return tuple(sorted(different))
+
+
+def places(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
+    """The place of each name in the vocabulary."""
+    place = {label: i for i, label in enumerate(labels)}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def check_labels(what: str, names: Sequence[str]) -> None:
+    """Refuses a column that has another value in (nearly) every row."""
+    different = len(set(names))
+    if len(names) >= SEEMS_NO_LABEL and different > len(names) / 2:
+        raise OfclError(
+            f"{what} has {different} different values in {len(names)} samples: it does not look "
+            "like a label; name the right column with --label"
+        )

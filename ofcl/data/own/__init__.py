@@ -1,0 +1,44 @@
+"""Anybody's own data, by path: a folder of images, npz, CSV, JSONL, Parquet, a hub's dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ofcl.data.own.arrays import npz_file
+from ofcl.data.own.hub import HUB, hub_dataset
+from ofcl.data.own.image_folder import image_folder
+from ofcl.data.own.table_files import table_files, tables_of_folder
+from ofcl.data.raw import Raw
+from ofcl.data.reading import Reading
+from ofcl.data.tables import table_format
+from ofcl.errors import OfclError
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether a dataset's name means a file, a folder or the hub rather than a known name.
+
+    >>> looks_like_path("cifar10"), looks_like_path("data/mine.csv"), looks_like_path("hf:a/b")
+    (False, True, True)
+    """
+    return name.startswith(HUB) or any(mark in name for mark in "/\\.") or Path(name).exists()
+
+
+def read_own(name: str, how: Reading) -> Raw:
+    """Data by path; the kind is found from it."""
+    if name.startswith(HUB):
+        return hub_dataset(name.removeprefix(HUB), how)
+    path = Path(name).expanduser()
+    if not path.exists():
+        hint = f" For the Hugging Face hub write {HUB}{name}" if name.count("/") == 1 else ""
+        raise OfclError(f"no file or folder '{name}', and no dataset of that name.{hint}")
+    if path.is_dir():
+        tables = tables_of_folder(path)
+        return table_files(path.resolve().name, tables, how) if tables else image_folder(path)
+    if path.suffix.lower() == ".npz":
+        return npz_file(path, how)
+    if table_format(path):
+        return table_files(path.name.split(".")[0], {"train": path}, how)
+    raise OfclError(
+        f"'{name}': what is it? Known are folders of images (a subfolder a class), .npz, .csv, "
+        ".tsv, .jsonl, .parquet (the texts also .gz, .bz2, .xz)"
+    )

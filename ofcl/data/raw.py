@@ -1,0 +1,257 @@
+"""Data as they lie there, and what makes them a dataset: a part of them, a test part, tensors.
+
+Every source, named or somebody's own, is read into a `Raw`; `make_dataset` does the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ofcl.data.dataset import Dataset
+from ofcl.data.images import read_images
+from ofcl.data.labels import places, vocabulary
+from ofcl.data.reading import Damage, Reading
+from ofcl.data.text import embed
+from ofcl.errors import OfclError
+from ofcl.seeds import numpy_generator
+
+Content = Literal["image files", "images", "texts", "vectors", "table"]
+"""Paths of images, images (n, channels, height, width) uint8, texts, numbers as they are, numbers
+of columns that have different scales."""
+
+Samples = Sequence[Any] | np.ndarray
+
+NAMED_AT_MOST = 5  # classes that a message names
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples and the places of their labels."""
+
+    samples: Samples
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: np.ndarray) -> Part:
+        if isinstance(self.samples, np.ndarray):
+            return Part(self.samples[rows], self.y[rows])
+        return Part([self.samples[row] for row in rows], self.y[rows])
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Samples as they were found, with labels; the costly steps are still to come."""
+
+    name: str
+    content: Content
+    train: Part
+    labels: tuple[str, ...]
+    test: Part | None = None  # None: to be split from train
+    validation: Part | None = None  # None: to be split from train by the scenario
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict)  # for those who look at the data
+
+
+Found = tuple[Samples, Sequence[str]]
+"""Samples, and the names of their labels."""
+
+
+def gather(
+    name: str,
+    content: Content,
+    parts: Mapping[str, Found],
+    notes: tuple[str, ...] = (),
+    details: Mapping[str, str] | None = None,
+) -> Raw:
+    """Makes data of named labels: `parts` are train and, where there are any, test, validation."""
+    labels = vocabulary(itertools.chain(*(names for _, names in parts.values())))
+    made = {part: Part(x, places(names, labels)) for part, (x, names) in parts.items()}
+    return Raw(
+        name,
+        content,
+        made["train"],
+        labels,
+        made.get("test"),
+        made.get("validation"),
+        notes=notes,
+        details=details or {},
+    )
+
+
+USUAL_TASKS = 5
+
+
+def usual_tasks(classes: int) -> int:
+    """How many tasks there are unless somebody says otherwise: five, fewer for few classes.
+
+    >>> usual_tasks(100), usual_tasks(7), usual_tasks(2)
+    (5, 3, 2)
+    """
+    return min(USUAL_TASKS, max(classes // 2, 2))
+
+
+def make_dataset(raw: Raw, how: Reading) -> Dataset:
+    """Takes the part that is asked for, splits off a test part if there is none, makes tensors."""
+    raw = subset(raw, how)
+    _check(raw, raw.train.y, raw.test.y if raw.test else None)
+    if raw.test is None:
+        train, test = split(raw.train, how.test_share)
+        raw = replace(raw, train=train, test=test)
+    assert raw.test is not None
+    damage = Damage(how.on_bad)
+    make = _maker(raw, how, damage)
+    (x_train, y_train), (x_test, y_test) = make(raw.train), make(raw.test)
+    x_validation, y_validation = make(raw.validation) if raw.validation else (None, None)
+    _check(raw, y_train.numpy(), y_test.numpy())
+    notes = raw.notes + damage.notes(raw.name) + _untested(raw, y_train.numpy(), y_test.numpy())
+    return Dataset(
+        name=raw.name,
+        kind="image" if raw.content in ("images", "image files") else "vector",
+        x_train=x_train,
+        y_train=y_train,
+        x_test=x_test,
+        y_test=y_test,
+        labels=raw.labels,
+        mean=raw.mean,
+        std=raw.std,
+        x_validation=x_validation,
+        y_validation=y_validation,
+        notes=notes,
+    )
+
+
+def subset(raw: Raw, how: Reading) -> Raw:
+    """The part of the data that is asked for; the same whatever the run's seed."""
+    wanted = how.subset
+    train = _part(raw.train, raw, "train", wanted.train_head, wanted.train_per_class)
+    if raw.test is None:
+        return replace(raw, train=train)
+    test = _part(raw.test, raw, "test", wanted.test_head, wanted.test_per_class)
+    return replace(raw, train=train, test=test)
+
+
+def _part(part: Part, raw: Raw, what: str, head: int | None, per_class: int | None) -> Part:
+    if head is not None:
+        part = part[np.arange(min(head, len(part)))]
+    if per_class is None:
+        return part
+    rows = []
+    for c in range(len(raw.labels)):
+        of_class = np.flatnonzero(part.y == c)
+        drawn = numpy_generator(0, "subset", raw.name, what, c).permutation(of_class)[:per_class]
+        rows.append(np.sort(drawn))
+    return part[np.concatenate(rows)]
+
+
+def split(part: Part, test_share: float) -> tuple[Part, Part]:
+    """A share of every class for testing; the same whatever the run's seed.
+
+    A class of a single sample is all train.
+
+    >>> train, test = split(Part(np.arange(11), np.array([0] * 10 + [1])), 0.2)
+    >>> len(train), test.y.tolist()
+    (9, [0, 0])
+    """
+    held = np.zeros(len(part), dtype=bool)
+    for c in np.unique(part.y).tolist():
+        rows = numpy_generator(0, "test split", c).permutation(np.flatnonzero(part.y == c))
+        wanted = max(round(len(rows) * test_share), 1)
+        held[rows[: min(wanted, len(rows) - 1)]] = True
+    return part[np.flatnonzero(~held)], part[np.flatnonzero(held)]
+
+
+def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Tensor, Tensor]]:
+    """The function that makes tensors of a part's samples and labels."""
+    make: Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
+    match raw.content:
+        case "image files":
+            parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
+            files = list(itertools.chain(*parts))
+            make = read_images(files, how.image_size, damage, how.track)
+        case "images":
+            make = np.asarray
+        case "texts":
+            make = functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
+        case "table":
+            make = standardisation(np.asarray(raw.train.samples)[: how.window])
+        case "vectors":
+            make = functools.partial(np.asarray, dtype=np.float32)
+
+    def tensors(part: Part) -> tuple[Tensor, Tensor]:
+        # Where nothing is left to test, one sample shows the shape that nothing has.
+        shown: Any = part.samples if len(part) else raw.train[np.arange(1)].samples
+        made = make(shown)
+        x, kept = made if isinstance(made, tuple) else (made, np.arange(len(made)))
+        x, y = (x, part.y[kept]) if len(part) else (x[:0], part.y)
+        return torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(y).long()
+
+    return tensors
+
+
+def standardisation(window: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Brings columns to the mean 0 and deviation 1 that they have in a window.
+
+    A column that does not vary there is only shifted.
+
+    >>> standardisation(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
+    array([[3., 1.]], dtype=float32)
+    """
+    mean, deviation = window.mean(axis=0), window.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    return lambda rows: ((np.asarray(rows) - mean) / scale).astype(np.float32)
+
+
+def _check(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
+    present = np.unique(y_train)
+    if len(present) < 2:
+        what = f"only the class '{raw.labels[int(present[0])]}'" if len(present) else "no samples"
+        raise OfclError(f"'{raw.name}' has {what} to learn from; at least two classes are needed")
+    if y_test is not None and (strange := np.setdiff1d(y_test, present)).size:
+        raise OfclError(
+            f"'{raw.name}': the test part has classes that the train part lacks "
+            f"({named(raw.labels, strange)}), so nobody could ever learn them"
+        )
+
+
+def _untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:
+    untested = np.setdiff1d(y_train, y_test)
+    if not untested.size:
+        return ()
+    return (f"no test samples of {named(raw.labels, untested)}: A and F say nothing of them",)
+
+
+def named(labels: Sequence[str], places: np.ndarray) -> str:
+    """Some classes by name, for a message.
+
+    >>> named(["cat", "dog"], np.array([0, 1]))
+    "'cat', 'dog'"
+    """
+    names = ", ".join(f"'{labels[int(c)]}'" for c in places[:NAMED_AT_MOST])
+    return names + (
+        f" and {len(places) - NAMED_AT_MOST} more" if len(places) > NAMED_AT_MOST else ""
+    )
+
+
+def check_alike(name: str, train: np.ndarray, test: np.ndarray) -> None:
+    """Refuses parts whose samples have different shapes."""
+    if train.shape[1:] != test.shape[1:]:
+        raise OfclError(
+            f"'{name}': train samples are {_shape(train)}, test samples {_shape(test)}; "
+            "they must be alike"
+        )
+
+
+def _shape(x: np.ndarray) -> str:
+    return " × ".join(map(str, x.shape[1:]))

@@ -1,0 +1,1 @@
+"""The named datasets: one file a format, each reading what its authors publish."""

@@ -1,0 +1,87 @@
+"""Downloads with progress and a checksum, from where the authors of a dataset publish it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ofcl.errors import OfclError
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file to download; tar and zip files are unpacked, then removed."""
+
+    url: str
+    checksum: str  # algorithm:digest
+    name: str  # of the file in the data folder
+
+
+def fetch(archive: Archive, root: Path) -> None:
+    """Downloads an archive into the data folder and unpacks it there.
+
+    What was downloaded is renamed into place when it is whole and its checksum is right.
+    """
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        path = pooch.retrieve(
+            archive.url,
+            known_hash=archive.checksum,
+            fname=archive.name,
+            path=root,
+            downloader=pooch.HTTPDownloader(progressbar=_bar(), timeout=30),
+        )
+        _unpack(Path(path), root)
+    except Exception as error:  # of the network, the server, the disk, the archive
+        reason = str(error).strip().split("\n")[0]
+        raise OfclError(f"it cannot be downloaded ({reason[:200]})") from None
+
+
+def _unpack(path: Path, root: Path) -> None:
+    import tarfile
+    import zipfile
+
+    if path.name.endswith(".tar.gz"):
+        with tarfile.open(path) as archive:
+            archive.extractall(root, filter="data")
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(root)
+    else:
+        return
+    path.unlink()
+
+
+class _Bar:
+    """What pooch shows its progress with, drawn by rich."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
+        self._task = self._progress.add_task("download", total=None)
+        self.total: int | None = None
+
+    def update(self, amount: int) -> None:
+        """So many bytes more."""
+        self._progress.start()
+        self._progress.update(self._task, advance=amount, total=self.total)
+
+    def reset(self) -> None:
+        """Back to the beginning: pooch does this before it fills the bar."""
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        """The download has ended."""
+        self._progress.stop()
+
+
+def _bar() -> _Bar | bool:
+    return _Bar() if sys.stderr.isatty() else False

@@ -1,0 +1,75 @@
+"""Growing the head: an output for a class that nobody announced; those there do not change.
+
+A new output starts from values that depend on the run's seed and the class's place alone, so that
+all parties give it the same, whenever they hear of the class.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.seeds import generator
+from ofcl.state import Tensors
+
+WEIGHT, BIAS = "head.weight", "head.bias"
+
+
+def outputs(model: nn.Module) -> int:
+    """How many classes a model tells apart."""
+    return len(model.get_parameter(BIAS))
+
+
+def width(model: Tensors) -> int:
+    """How many classes the tensors of a model tell apart; 0 for tensors without a head."""
+    return len(model[BIAS]) if BIAS in model else 0
+
+
+def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor, Tensor]:
+    """Weights (last − first, features) and biases of new outputs, as a linear layer starts."""
+    bound = features**-0.5
+    rows = [
+        torch.rand(features + 1, generator=generator(seed, "head", c)) for c in range(first, last)
+    ]
+    values = torch.stack(rows).mul_(2 * bound).sub_(bound)
+    return values[:, :features], values[:, features]
+
+
+def grown(model: Tensors, classes: int, seed: int) -> Tensors:
+    """The tensors of a model with at least so many outputs.
+
+    >>> small = {"head.weight": torch.ones(2, 3), "head.bias": torch.ones(2)}
+    >>> grown(small, 4, seed=0)["head.weight"].shape
+    torch.Size([4, 3])
+    """
+    if not 0 < width(model) < classes:
+        return model
+    weight, bias = model[WEIGHT], model[BIAS]
+    new_weight, new_bias = new_outputs(seed, len(bias), classes, weight.shape[1])
+    return model | {
+        WEIGHT: torch.cat([weight, new_weight.to(weight)]),
+        BIAS: torch.cat([bias, new_bias.to(bias)]),
+    }
+
+
+@torch.no_grad()
+def grow_head(model: nn.Module, classes: int, seed: int) -> None:
+    """Gives a model at least so many outputs; its parameters stay the same objects."""
+    parameters = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
+    larger = grown({name: p.detach() for name, p in parameters.items()}, classes, seed)
+    for name, parameter in parameters.items():
+        parameter.data, parameter.grad = larger[name], None
+    head = model.get_submodule("head")
+    assert isinstance(head, nn.Linear)
+    head.out_features = outputs(model)
+
+
+def grow_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    """Lets what an optimiser has gathered for the head grow with it: nothing for new outputs."""
+    for name in (WEIGHT, BIAS):
+        parameter = model.get_parameter(name)
+        state = optimizer.state.get(parameter, {})
+        for key, value in state.items():
+            if isinstance(value, Tensor) and value.dim() == parameter.dim():
+                more = parameter.new_zeros(len(parameter) - len(value), *parameter.shape[1:])
+                state[key] = torch.cat([value, more])
