@@ -295,9 +295,9 @@ def join(
         seed=settings.seed,
     )
     if settings.aggregation == "fedprox":
-        parameters = list(model.parameters())
 
         def penalty() -> Tensor:
+            parameters = list(model.parameters())  # the head's may have been replaced
             return proximal_term(parameters, client.anchor, settings.mu, settings.proximal)
 
         learner.penalty = penalty

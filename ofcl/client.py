@@ -122,7 +122,8 @@ class Client:
         self.learner.grow(classes, self._seed)
         for i, parameter in enumerate(self.model.parameters()):
             if self.anchor[i].shape != parameter.shape:
-                self.anchor[i] = torch.cat([self.anchor[i], parameter[len(self.anchor[i]) :]])
+                new = parameter.detach()[len(self.anchor[i]) :]
+                self.anchor[i] = torch.cat([self.anchor[i], new])
 
     def update(self) -> Update:
         """What it sends at a communication point."""

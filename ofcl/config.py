@@ -167,7 +167,7 @@ class Settings(BaseModel):
     )
     lr: float | None = Field(None, gt=0, description="learning rate; unset: sgd_lr or adam_lr")
     sgd_lr: float = Field(0.1, gt=0, description="learning rate of SGD")
-    adam_lr: float = Field(0.001, gt=0, description="learning rate of Adam")
+    adam_lr: float = Field(0.003, gt=0, description="learning rate of Adam")
     loss: Literal["ce", "ace"] = Field(
         "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
     )

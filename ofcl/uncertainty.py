@@ -158,8 +158,9 @@ class Scorer:
         )
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the scoring model outputs for new classes."""
-        grow_head(self._scoring, classes, seed)
+        """Gives the scoring model outputs for new classes, if it is a copy."""
+        if self._scoring is not self._learning:
+            grow_head(self._scoring, classes, seed)
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
         """Called before and after the client takes the global model: refreshes if it is time."""

@@ -1,5 +1,9 @@
 """Small data and settings that the tests share."""
 
+import functools
+import http.server
+import threading
+
 import pytest
 import torch
 from hypothesis import settings
@@ -67,3 +71,26 @@ TINY = {
 
 TINY_IMAGES = {**TINY, "tasks": 2, "width": 2, "burn_in": 2, "lr": 0.02}
 """The same for `images`."""
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def http_server():
+    """Serves folders over HTTP on this machine; gives the address of each."""
+    servers = []
+
+    def serve(folder) -> str:
+        handler = functools.partial(QuietHandler, directory=folder)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()

@@ -18,7 +18,7 @@ def test_protocols_are_told_apart_by_their_name(tmp_path, blobs):
         ("dataset", "method", "memory", "protocol", "lr")
     }
     seeds = {(line.settings["protocol"], line.settings["lr"]): line.seeds for line in lines}
-    assert seeds == {("sound", 0.001): (0, 1), ("published", 3e-4): (0,), ("sound", 0.02): (0,)}
+    assert seeds == {("sound", 0.003): (0, 1), ("published", 3e-4): (0,), ("sound", 0.02): (0,)}
 
 
 def test_published_spreads_over_clients(tmp_path, blobs):

@@ -82,6 +82,9 @@ def test_images(images, method, protocol):
         {"steps": 1, "augment": False},
         {"clients": 3, "batch_size": 3},  # streams of different lengths, a last batch of one
         {"burn_in": 0, "q": 1},
+        {"blurry": 0.4},
+        {"imbalance": 4.0, "batch_size": 3},
+        {"stagger": 5, "batch_size": 3},
     ],
     ids=lambda values: ",".join(f"{k}={v}" for k, v in values.items()),
 )

@@ -49,7 +49,7 @@ def test_gradient_steps(protocol):
     assert not torch.equal(old[0], old[1])
 
 
-@pytest.mark.parametrize(("protocol", "rate"), [("sound", 0.001), ("published", 3e-4)])
+@pytest.mark.parametrize(("protocol", "rate"), [("sound", 0.003), ("published", 3e-4)])
 def test_rate_of_adam(protocol, rate):
     settings = build.resolve(make_settings({"protocol": protocol}), make_blobs())
     assert (settings.optimizer, settings.lr, settings.model) == ("adam", rate, "mlp")

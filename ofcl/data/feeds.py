@@ -21,6 +21,7 @@ from ofcl.data.own.arrays import read_arrays
 from ofcl.data.reading import Damage, Reading
 from ofcl.data.tables import Table, decode_line, parse_json_row, read_table, table_format
 from ofcl.errors import OfclError
+from ofcl.state import State
 
 WATCH, STDIN = "watch:", "-"
 SETTLED = 0.5  # seconds in which a file must not have changed to be read
@@ -44,6 +45,7 @@ class IteratorFeed:
     def __init__(self, items: Items | Callable[[int], Items]) -> None:
         self._items = items
         self.rereads = callable(items)
+        self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
         """The samples; those of an iterable are what it brings next."""
@@ -81,6 +83,7 @@ class JsonLines:
     def __init__(self, file: IO[bytes], how: Reading, task: str | None = None) -> None:
         self._file, self._how, self._task = file, how, task
         self.rereads = file.seekable()
+        self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
         """The samples of the lines, as they come."""
@@ -91,7 +94,7 @@ class JsonLines:
         row = skip if self.rereads else taken.get(source, 0)
         lines: queue.Queue[bytes | None] = queue.Queue(maxsize=1000)
         threading.Thread(target=self._read, args=(lines, skip), daemon=True).start()
-        rows = _Rows(self._how, self._task, source)
+        rows = _Rows(self._how, self._task, self.known, source)
         while True:
             try:
                 line = lines.get(timeout=0.02)
@@ -127,11 +130,12 @@ class WatchedFolder:
         if not path.is_dir():
             raise OfclError(f"'{path}' is not a folder; make it, then files that appear are read")
         self._path, self._how, self._task, self._idle = path, how, task, idle
+        self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
         """The samples of files, old ones first, then those that appear."""
         done = {source for source, rows in taken.items() if rows == ALL}
-        rows = _Rows(self._how, self._task)
+        rows = _Rows(self._how, self._task, self.known)
         since = time.monotonic()
         while True:
             for path in self._files(done):
@@ -164,7 +168,7 @@ class WatchedFolder:
 
 def samples_of(path: Path, how: Reading) -> list[Sample]:
     """All samples of a file or folder at once, for testing."""
-    rows = _Rows(how, None)
+    rows = _Rows(how, None, {})
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     samples = [s for file in files for s in rows.of_file(file, file.name, 0)]
     for bad in samples:
@@ -176,9 +180,8 @@ def samples_of(path: Path, how: Reading) -> list[Sample]:
 class _Rows:
     """Reads files and lines of one stream; what columns mean, the first one decides."""
 
-    def __init__(self, how: Reading, task: str | None, source: str = "") -> None:
-        self._how, self._task, self._source = how, task, source
-        self._meaning: Meaning | None = None
+    def __init__(self, how: Reading, task: str | None, known: State, source: str = "") -> None:
+        self._how, self._task, self._known, self._source = how, task, known, source
 
     def of_file(self, path: Path, source: str, start: int) -> Iterator[Sample]:
         """The samples of a file from a row on."""
@@ -199,21 +202,16 @@ class _Rows:
         """The sample of a line of JSON."""
         try:
             values = parse_json_row(decode_line(self._source, row + 1, line))
-            if self._meaning is None:
-                self._meaning = self._find(
-                    Table(self._source, {name: [value] for name, value in values.items()}, [1])
-                )
-            return self._of_row(values, self._source, row, last=False)
+            columns = {name: [value] for name, value in values.items()}
+            meaning = self._meaning(Table(self._source, columns, [row + 1]))
+            return self._of_row(meaning, values, self._source, row, last=False)
         except (OfclError, ValueError) as error:
             return _bad(self._source, row, f"{self._source}, line {row + 1}: {error}", last=False)
 
     def _of_table(self, path: Path, source: str, start: int) -> Iterator[Sample]:
         damage = Damage(self._how.on_bad)
         table = read_table(path, damage)
-        if self._meaning is None:
-            self._meaning = self._find(table)
-        for name in (self._meaning.label, *self._meaning.columns):
-            table.column(name)
+        meaning = self._meaning(table)
         if start == 0:
             for problem in damage.problems:
                 yield _bad(source, -1, problem, last=False)
@@ -223,13 +221,14 @@ class _Rows:
             values = {name: column[row] for name, column in table.columns.items()}
             last = row == len(table) - 1
             try:
-                yield self._of_row(values, source, row, last)
+                yield self._of_row(meaning, values, source, row, last)
             except ValueError as error:
                 yield _bad(source, row, f"'{source}', line {table.lines[row]}: {error}", last)
 
-    def _of_row(self, values: Mapping[str, Any], source: str, row: int, last: bool) -> Sample:
-        assert self._meaning is not None
-        x, label = self._meaning.read(values)
+    def _of_row(
+        self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int, last: bool
+    ) -> Sample:
+        x, label = meaning.read(values)
         task = values.get(self._task) if self._task else None
         return Sample(x, label, task, source, row, last)
 
@@ -244,10 +243,18 @@ class _Rows:
             label = y[row].tolist() if np.ndim(y[row]) == 0 else y[row][0].tolist()
             yield Sample(x[row], label, None, source, row, last=row == len(y) - 1)
 
-    def _find(self, table: Table) -> Meaning:
-        # The column of the tasks is not one of the numbers.
-        columns = {n: c for n, c in table.columns.items() if n != self._task}
-        return find_meaning(Table(table.name, columns, table.lines), self._how)
+    def _meaning(self, table: Table) -> Meaning:
+        """What the columns mean; a table that lacks one of them is refused."""
+        if "columns" not in self._known:
+            # The column of the tasks is not one of the numbers.
+            columns = {n: c for n, c in table.columns.items() if n != self._task}
+            found = find_meaning(Table(table.name, columns, table.lines), self._how)
+            self._known |= {"label": found.label, "kind": found.kind, "columns": found.columns}
+        known = self._known
+        meaning = Meaning(known["label"], known["kind"], tuple(known["columns"]))
+        for name in (meaning.label, *meaning.columns):
+            table.column(name)
+        return meaning
 
 
 def _bad(source: str, row: int, problem: str, last: bool = True) -> Sample:

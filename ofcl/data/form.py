@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.raw import standardisation
-from ofcl.data.text import embed
+from ofcl.data.text import Embedder, embed, find_embedder
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25
@@ -47,6 +47,7 @@ class Form:
     ) -> None:
         self._pattern = pattern
         self._embedder, self._root, self._device = embedder, root, device
+        self._found: Embedder | None = None
         self._window = window
         self._statistics: np.ndarray | None = None  # the window's rows, once it is full
         self._standardise: Callable[[np.ndarray], np.ndarray] | None = None
@@ -82,7 +83,7 @@ class Form:
     def tensor(self, samples: Sequence[Any]) -> Tensor:
         """Samples as a model takes them (n, …)."""
         if self._pattern.kind == "text":
-            return torch.from_numpy(embed(samples, self._embedder, self._root)).to(self._device)
+            return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
         if self._pattern.kind == "image":
             return (torch.from_numpy(x).to(self._device).float() / 255 - MEAN) / STD
@@ -95,11 +96,15 @@ class Form:
         kind: Literal["image", "vector"] = "image" if self._pattern.kind == "image" else "vector"
         shape = self._pattern.shape
         if self._pattern.kind == "text":
-            shape = embed(["a text"], self._embedder, self._root).shape[1:]
+            shape = self._embed(["a text"]).shape[1:]
         x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
         y = torch.empty(0, dtype=torch.long)
         mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
         return Dataset(name, kind, x, y, x, y, labels, mean, std)
+
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
+        self._found = self._found or find_embedder(self._embedder)
+        return embed(texts, self._found, self._root)
 
     def state(self) -> State:
         """Everything but the pattern, for a checkpoint."""
@@ -132,10 +137,10 @@ def _array(x: Any) -> np.ndarray:
         or (value.ndim == 3 and len(value) not in (1, 3))
     ):
         raise ValueError(f"shape {np.shape(x)} is neither a vector's nor an image's")
-    if not np.isfinite(value).all():
-        raise ValueError("a value is not a number")
+    if not (np.abs(value.astype(np.float64)) <= np.finfo(np.float32).max).all():
+        raise ValueError("a value is not a number, or too large for one")
     if value.ndim == 1:
-        return value.astype(np.float32)
+        return value.astype(np.float64)
     if value.dtype == np.uint8:
         return np.ascontiguousarray(value)
     if value.min() < 0 or value.max() > 255:

@@ -49,6 +49,9 @@ class Feed(Protocol):
     rereads: bool
     """Whether it can be opened again at the samples that were not learned."""
 
+    known: State
+    """What it has found out and must not forget between two openings: plain values."""
+
     def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
         """Samples behind those that were taken of each source; None: there is nothing just now."""
 
@@ -150,6 +153,7 @@ class LiveStream:
         return {
             "taken": self._taken,
             "task": None if self._task is None else list(self._task),
+            "feed": self._feed.known,
             "form": self.form.state(),
             "pending": [_plain(sample) for sample in pending],
         }
@@ -158,6 +162,7 @@ class LiveStream:
         """Seeks to a position."""
         self._taken = {source: int(rows) for source, rows in state["taken"].items()}
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
+        self._feed.known.update(state["feed"])
         self.form.load_state(state["form"])
         self._pending = [self._checked(Sample(*values)) for values in state["pending"]]
         self._arriving, self._ended = None, False

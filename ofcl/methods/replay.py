@@ -80,8 +80,7 @@ class Replay:
 
     def grow(self, classes: int, seed: int) -> None:
         """Gives the model, and what scores with a copy of it, outputs for new classes."""
-        grow_head(self.model, classes, seed)
-        grow_optimizer(self.optimizer, self.model)
+        grow_optimizer(self.optimizer, grow_head(self.model, classes, seed))
         if self.memory is not None:
             self.memory.grow(classes, seed)
 

@@ -52,24 +52,31 @@ def grown(model: Tensors, classes: int, seed: int) -> Tensors:
     }
 
 
-@torch.no_grad()
-def grow_head(model: nn.Module, classes: int, seed: int) -> None:
-    """Gives a model at least so many outputs; its parameters stay the same objects."""
-    parameters = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
-    larger = grown({name: p.detach() for name, p in parameters.items()}, classes, seed)
-    for name, parameter in parameters.items():
-        parameter.data, parameter.grad = larger[name], None
+Swapped = list[tuple[nn.Parameter, nn.Parameter]]
+"""Parameters that were there, and what they were replaced by."""
+
+
+def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
+    """Gives a model at least so many outputs; tells which parameters are others now."""
+    old = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
+    larger = grown({name: p.detach() for name, p in old.items()}, classes, seed)
     head = model.get_submodule("head")
     assert isinstance(head, nn.Linear)
-    head.out_features = outputs(model)
+    # A parameter that only got other data would still expect gradients of the old shape.
+    head.weight, head.bias = (nn.Parameter(larger[name].clone()) for name in (WEIGHT, BIAS))
+    head.out_features = len(head.bias)
+    return [(old[WEIGHT], head.weight), (old[BIAS], head.bias)]
 
 
-def grow_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """Lets what an optimiser has gathered for the head grow with it: nothing for new outputs."""
-    for name in (WEIGHT, BIAS):
-        parameter = model.get_parameter(name)
-        state = optimizer.state.get(parameter, {})
+def grow_optimizer(optimizer: torch.optim.Optimizer, swapped: Swapped) -> None:
+    """Lets an optimiser go on with a head that has grown: nothing gathered for new outputs."""
+    for old, new in swapped:
+        for group in optimizer.param_groups:
+            group["params"] = [new if p is old else p for p in group["params"]]
+        state = optimizer.state.pop(old, {})
         for key, value in state.items():
-            if isinstance(value, Tensor) and value.dim() == parameter.dim():
-                more = parameter.new_zeros(len(parameter) - len(value), *parameter.shape[1:])
+            if isinstance(value, Tensor) and value.shape == old.shape:
+                more = new.new_zeros(len(new) - len(old), *new.shape[1:])
                 state[key] = torch.cat([value, more])
+        if state:
+            optimizer.state[new] = state

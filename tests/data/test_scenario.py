@@ -101,3 +101,36 @@ def test_a_client_without_data_is_an_error():
 def test_more_tasks_than_classes_is_an_error():
     with pytest.raises(OfclError, match="3 tasks need at least 3 classes, but there are 2"):
         build_scenario(labels(9, 9), labels(9, 9), 2, seed=0, clients=1, tasks=3)
+
+
+def test_blurry_tasks_leak_into_their_neighbours_and_nowhere_else():
+    y = labels(100, 100, 100)
+    options = {"seed": 0, "clients": 1, "tasks": 3, "validation": 0.0}
+    (sharp,) = build_scenario(y, y, 3, **options)
+    (share,) = build_scenario(y, y, 3, **options, blurry=0.2)
+    assert share.tasks == sharp.tasks
+    counts = [[int((y[rows] == task[0]).sum()) for task in share.tasks] for rows in share.train]
+    assert counts == [[80, 10, 0], [20, 80, 20], [0, 10, 80]]
+    assert sorted(np.concatenate(share.train)) == list(range(300))  # all of it, each once
+    for blurred, whole in zip(share.test, sharp.test, strict=True):
+        assert np.array_equal(blurred, whole)  # tested as ever
+
+
+def test_a_long_tail():
+    y = labels(*[100] * 5)
+    shares = build_scenario(y, y, 5, seed=3, clients=1, tasks=5, validation=0.0, imbalance=100)
+    counts = [len(rows) for share in shares for rows in share.train]
+    assert sorted(counts) == [1, 3, 10, 32, 100]
+    assert all(len(rows) == 100 for share in shares for rows in share.test)
+    other = build_scenario(y, y, 5, seed=4, clients=1, tasks=5, validation=0.0, imbalance=100)
+    assert [len(rows) for share in other for rows in share.train] != counts
+
+
+def test_validation_data_of_their_own_leave_train_whole():
+    y, y_validation = labels(10, 10), labels(4, 6)
+    shares = build_scenario(
+        y, y, 2, y_validation=y_validation, seed=0, clients=2, tasks=2, validation=0.5
+    )
+    assert sum(len(rows) for share in shares for rows in share.train) == 20
+    rows = np.concatenate([rows for share in shares for rows in share.validation])
+    assert sorted(rows) == list(range(10))

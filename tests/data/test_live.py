@@ -1,0 +1,375 @@
+"""Streams that have no end: batches, tasks, new classes, damage, places to go on from."""
+
+import io
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from ofcl import JsonLines, Reading, WatchedFolder
+from ofcl.data import feeds
+from ofcl.data.feeds import IteratorFeed, open_feed
+from ofcl.data.form import Form, Pattern
+from ofcl.data.live import ALL, LiveStream, StreamError, Vocabulary
+from ofcl.errors import OfclError
+from ofcl.events import Appeared, Skipped
+
+
+def stream(feed, batch_size=3, on_bad="stop", window=None, vocabulary=None):
+    form = Form(Pattern(), window=window)
+    return LiveStream(0, feed, form, vocabulary or Vocabulary(), batch_size, on_bad)
+
+
+def drain(live):
+    """All batches that are there, as (x, y, task)."""
+    batches = []
+    while live.ready() and live.next_task() is not None:
+        task = live.next_task()
+        batch = next(live)
+        assert batch.task in (task, None)
+        batches.append((batch.x.tolist(), batch.y.tolist(), batch.task))
+    return batches
+
+
+def vectors(*pairs):
+    return [([float(x), 0.0], *rest) for x, *rest in pairs]
+
+
+def test_samples_become_batches_and_labels_places():
+    live = stream(IteratorFeed(vectors((1, "b"), (2, "a"), (3, "b"), (4, "c"))))
+    assert drain(live) == [
+        ([[1, 0], [2, 0], [3, 0]], [0, 1, 0], None),
+        ([[4, 0]], [2], None),  # it ended in the middle of a batch
+    ]
+    assert live.next_task() is None
+    assert live.notices() == [Appeared(0, "b", 0), Appeared(0, "a", 1), Appeared(0, "c", 2)]
+    assert live.notices() == []
+
+
+def test_batches_are_cut_again_and_all_kinds_of_values_are_taken():
+    items = [
+        (np.ones((4, 2)), np.array([1, 1, 2, 2])),
+        (torch.ones(2, 2), torch.tensor([1, 2])),
+        ([[1, 1]], ["1"]),
+    ]
+    batches = drain(stream(IteratorFeed(items)))
+    assert [y for _, y, _ in batches] == [[0, 0, 1], [1, 0, 1], [0]]
+
+
+def test_a_task_ends_where_its_name_changes():
+    items = vectors((1, "a", "x"), (2, "a", "x"), (3, "b", "y"), (4, "a", "x"))
+    live = stream(IteratorFeed(items))
+    assert [(y, task) for _, y, task in drain(live)] == [([0, 0], 0), ([1], 1), ([0], 2)]
+
+
+def test_none_means_that_there_is_nothing_now():
+    live = stream(IteratorFeed([([1.0], 0), None, ([2.0], 0), ([3.0], 0)]))
+    assert [live.ready(), live.ready()] == [False, True]
+    assert next(live).x.tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "problem"),
+    [
+        ([1.0, float("nan")], "a", "a value is not a number"),
+        ([1.0, 1e300], "a", "too large"),
+        ([1.0], "a", "vectors of 1; the samples so far are vectors of 2"),
+        ("text", "a", "texts; the samples so far are vectors of 2"),
+        (np.zeros((4, 4)), "a", "images of 1 × 4 × 4"),
+        ([1.0, "?"], "a", "neither a text, numbers nor an image"),
+        ([1.0, 2.0], "", "the label is empty"),
+        ([1.0, 2.0], 0.5, "0.5 is a measure"),
+        ([1.0, 2.0], None, "the label is missing"),
+    ],
+)
+def test_a_bad_sample_stops_or_is_left_out_and_counted(x, y, problem):
+    items = [([1.0, 2.0], "a"), (x, y), ([3.0, 4.0], "b"), ([5.0, 6.0], "b")]
+    with pytest.raises(StreamError, match=problem):
+        drain(stream(IteratorFeed(items)))
+    live = stream(IteratorFeed(items), on_bad="skip")
+    assert drain(live) == [([[1, 2], [3, 4], [5, 6]], [0, 1, 1], None)]
+    (skipped,) = [notice for notice in live.notices() if isinstance(notice, Skipped)]
+    assert (skipped.client, skipped.row) == (0, 1)
+    assert problem in skipped.problem
+
+
+def test_bad_samples_at_the_end_are_told_too():
+    live = stream(IteratorFeed([([1.0], "a"), ([None], "a")]), on_bad="skip")
+    assert len(drain(live)) == 1
+    assert [type(notice) for notice in live.notices()] == [Skipped, Appeared]
+
+
+@pytest.mark.parametrize("item", [3, (1, 2, 3, 4), ([1], [1, 2])])
+def test_what_is_no_sample_at_all_is_refused(item):
+    with pytest.raises(OfclError, match="stream"):
+        drain(stream(IteratorFeed([item])))
+
+
+def test_images_in_any_layout():
+    form = Form(Pattern())
+    grey = form.checked(np.full((4, 6), 255, dtype=np.uint8))
+    assert grey.shape == (1, 4, 6)
+    assert form.tensor([grey]).unique().tolist() == [2.0]  # (1 − 0.5) / 0.25
+    colour = Form(Pattern()).checked(np.full((4, 6, 3), 0.5))
+    assert colour.shape == (3, 4, 6)
+    assert colour.dtype == np.uint8
+    assert colour.max() == 128
+
+
+def test_texts_are_embedded_as_they_come(tmp_path, monkeypatch):
+    asked = []
+
+    def encode(texts):
+        asked.append(texts)
+        return np.array([[len(t), 1] for t in texts], dtype=np.float32)
+
+    monkeypatch.setattr("ofcl.data.text.load_encoder", lambda embedder: encode)
+    form = Form(Pattern(), embedder="some/model", root=tmp_path)
+    live = LiveStream(0, IteratorFeed([("hello", "a"), ("you", "b"), ("hello", "a")]), form,
+                      Vocabulary(), batch_size=2)  # fmt: skip
+    assert drain(live) == [([[5, 1], [3, 1]], [0, 1], None), ([[5, 1]], [0], None)]
+    assert asked == [["hello", "you"]]  # the third was known
+    assert form.empty("stream", ()).shape == (2,)
+
+
+def test_numbers_are_standardised_by_the_first_window():
+    items = [([float(x), 7.0], "a") for x in (1, 3, 1, 3, 5)]
+    live = stream(IteratorFeed(items), batch_size=2, window=4)
+    x = [x for x, _, _ in drain(live)]
+    assert x == [[[-1, 0], [1, 0]], [[-1, 0], [1, 0]], [[3, 0]]]
+
+
+def test_a_window_that_never_fills_is_used_at_the_end():
+    live = stream(IteratorFeed([([1.0], "a"), ([3.0], "a")]), window=100)
+    assert [x for x, _, _ in drain(live)] == [[[-1], [1]]]
+
+
+# Going on from a place
+
+
+def restart(live, feed, **options):
+    """Another stream that goes on where one was."""
+    other = stream(feed, **options)
+    other._vocabulary = Vocabulary(live._vocabulary.labels)
+    other.form._pattern.kind, other.form._pattern.shape = "vector", (2,)
+    other.load_state(json.loads(json.dumps(live.state(), default=lambda x: x.tolist())))
+    return other
+
+
+ITEMS = vectors(*((n, "ab"[n % 2], n // 4) for n in range(11)))
+
+
+@pytest.mark.parametrize("batches", range(5))
+def test_a_function_is_asked_for_what_comes_behind(batches):
+    def open_at(start):
+        return iter(ITEMS[start:])
+
+    whole = drain(stream(IteratorFeed(open_at)))
+    live = stream(IteratorFeed(open_at))
+    first = []
+    for _ in range(batches):
+        assert live.ready()
+        batch = next(live)
+        first.append((batch.x.tolist(), batch.y.tolist(), batch.task))
+    assert first + drain(restart(live, IteratorFeed(open_at))) == whole
+
+
+def test_an_iterator_goes_on_and_what_it_had_brought_is_not_lost():
+    items = iter(vectors(*((n, "a") for n in range(10))))
+    live = stream(IteratorFeed(items), batch_size=4)
+    assert live.ready()
+    next(live)
+    first_of_next = [next(items), None]  # one more arrives, too few for a batch
+    live._arriving = IteratorFeed(first_of_next).open({"": 4})
+    assert not live.ready()
+    other = restart(live, IteratorFeed(items), batch_size=4)
+    assert [x for x, _, _ in drain(other)] == [
+        [[4, 0], [5, 0], [6, 0], [7, 0]],
+        [[8, 0], [9, 0]],
+    ]
+
+
+# Standard input
+
+
+def lines(*rows):
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def wait_for(live):
+    for _ in range(200):
+        if live.ready():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_json_lines():
+    file = io.BytesIO(lines(*({"x": [n, 1], "y": n % 2} for n in range(4))))
+    live = stream(JsonLines(file, Reading()), batch_size=4)
+    assert wait_for(live)
+    assert next(live).y.tolist() == [0, 1, 0, 1]
+
+
+def test_json_lines_with_named_columns_and_a_task():
+    rows = [{"age": n, "pulse": 1, "task": n // 2, "label": "ab"[n % 2]} for n in range(4)]
+    live = stream(JsonLines(io.BytesIO(lines(*rows)), Reading(), task="task"))
+    assert wait_for(live)
+    batch = next(live)
+    assert (batch.x.shape, batch.task) == ((2, 2), 0)
+    assert live.next_task() == 1
+
+
+def test_bad_lines_are_named(tmp_path):
+    good = {"x": [1, 2], "y": "a"}
+    content = (
+        lines(good) + b"{broken\n" + lines({"x": [1, 2]}, {"z": 1}, [1]) + b"\xff\n" + lines(good)
+    )
+    with pytest.raises(StreamError, match="standard input, line 2: not JSON"):
+        wait_for(stream(JsonLines(io.BytesIO(content), Reading())))
+    live = stream(JsonLines(io.BytesIO(content), Reading()), on_bad="skip")
+    assert wait_for(live)
+    assert next(live).y.tolist() == [0, 0]
+    problems = [n.problem for n in live.notices() if isinstance(n, Skipped)]
+    assert [problem.split(":")[0] for problem in problems] == [
+        f"standard input, line {n}" for n in (2, 3, 4, 5, 6)
+    ]
+
+
+def test_a_pipe_goes_on_with_what_comes_and_a_file_where_it_was():
+    rows = [{"x": [n, 0], "y": "a"} for n in range(6)]
+    file = io.BytesIO(lines(*rows))
+    live = stream(JsonLines(file, Reading()))
+    assert wait_for(live)
+    next(live)
+    other = restart(live, JsonLines(io.BytesIO(lines(*rows)), Reading()))
+    assert wait_for(other)
+    assert next(other).x[:, 0].tolist() == [3, 4, 5]
+
+
+# Watched folders
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    monkeypatch.setattr(feeds, "SETTLED", 0.0)
+
+
+def watch(folder, idle=None, **how):
+    return WatchedFolder(folder, Reading(**how), idle=idle)
+
+
+def write_csv(path, *rows):
+    path.write_text("u,v,label\n" + "".join(f"{u},{v},{label}\n" for u, v, label in rows))
+
+
+def test_files_are_learned_as_they_appear(tmp_path, quickly):
+    live = stream(watch(tmp_path), batch_size=2)
+    assert not live.ready()
+    write_csv(tmp_path / "b.csv", (1, 0, "x"), (2, 0, "y"), (3, 0, "x"))
+    assert live.ready()
+    assert next(live).x[:, 0].tolist() == [1, 2]
+    assert not live.ready()
+    write_csv(tmp_path / "a.csv", (4, 0, "z"))
+    assert live.ready()
+    assert next(live).x[:, 0].tolist() == [3, 4]
+    assert live.state()["taken"] == {"b.csv": ALL, "a.csv": ALL}
+
+
+def test_a_file_that_is_still_written_is_left_for_later(tmp_path):
+    live = stream(watch(tmp_path), batch_size=1)
+    write_csv(tmp_path / "a.csv", (1, 0, "x"))
+    assert not live.ready()
+    long_ago = time.time() - 10
+    os.utime(tmp_path / "a.csv", (long_ago, long_ago))
+    assert live.ready()
+
+
+def test_hidden_and_partial_files_are_not_looked_at(tmp_path, quickly):
+    for name in (".a.csv", "a.csv.tmp", "b.csv.partial", ".hidden/c.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_csv(tmp_path / name, (1, 0, "x"))
+    assert not stream(watch(tmp_path), batch_size=1).ready()
+
+
+def test_images_by_subfolder_and_arrays(tmp_path, quickly):
+    for label, value in (("cat", 0), ("dog", 255)):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        pixels = np.full((5, 5), value, dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / label / "1.png")
+    np.savez(tmp_path / "more.npz", x=np.zeros((1, 5, 5), dtype=np.uint8), y=np.array(["cat"]))
+    live = stream(watch(tmp_path))
+    assert live.ready()
+    batch = next(live)
+    assert batch.x.shape == (3, 1, 5, 5)
+    assert batch.x[:, 0, 0, 0].tolist() == [-2, 2, -2]
+    assert batch.y.tolist() == [0, 1, 0]
+
+
+def test_the_first_table_says_what_columns_mean(tmp_path, quickly):
+    write_csv(tmp_path / "1.csv", (1, 0, "x"))
+    (tmp_path / "2.csv").write_text("u,w,label\n1,2,x\n")  # another column
+    (tmp_path / "3.csv").write_text("label,v,u\nx,8,9\n")  # another order
+    with pytest.raises(StreamError, match="'2.csv' has no column 'v'; it has u, w, label"):
+        drain(stream(watch(tmp_path)))
+    live = stream(watch(tmp_path, idle=0.0), on_bad="skip")
+    assert drain(live) == [([[1, 0], [9, 8]], [0, 0], None)]
+
+
+def test_damaged_files_are_named_and_can_be_left_out(tmp_path, quickly):
+    (tmp_path / "0" / "cat").mkdir(parents=True)
+    Image.fromarray(np.zeros((9, 9), dtype=np.uint8)).save(tmp_path / "0" / "cat" / "1.png")
+    whole = (tmp_path / "0" / "cat" / "1.png").read_bytes()
+    (tmp_path / "0" / "cat" / "2.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "0" / "cat" / "3.png").write_bytes(b"")
+    (tmp_path / "1.npz").write_bytes(b"PK nothing")
+    (tmp_path / "2.csv").write_text("")
+    (tmp_path / "3.txt").write_text("hello")
+    with pytest.raises(StreamError, match=r"2\.png"):
+        drain(stream(watch(tmp_path)))
+    live = stream(watch(tmp_path, idle=0.0, on_bad="skip"), on_bad="skip")
+    assert [y for _, y, _ in drain(live)] == [[0]]
+    sources = [n.source for n in live.notices() if isinstance(n, Skipped)]
+    assert sources == [
+        os.path.join("0", "cat", "2.png"), os.path.join("0", "cat", "3.png"),
+        "1.npz", "2.csv", "3.txt",
+    ]  # fmt: skip
+
+
+def test_ragged_lines_of_a_table_are_each_counted(tmp_path, quickly):
+    (tmp_path / "a.csv").write_text("u,v,label\n1,2,x\n3\n4,5,x\n6,7,8,9\n10,nan,x\n")
+    live = stream(watch(tmp_path, idle=0.0, on_bad="skip"), on_bad="skip")
+    assert [x for x, _, _ in drain(live)] == [[[1, 2], [4, 5]]]
+    skipped = [n for n in live.notices() if isinstance(n, Skipped)]
+    assert [n.problem.split(": ")[0] for n in skipped] == [
+        f"'a.csv', line {line}" for line in (3, 5, 6)
+    ]
+
+
+@pytest.mark.parametrize("batches", range(4))
+def test_a_folder_goes_on_where_it_was(tmp_path, quickly, batches):
+    rows = [(n, 0, "xy"[n % 2]) for n in range(8)]
+    for file, part in (("a", rows[:5]), ("b", rows[5:6]), ("c", rows[6:])):
+        write_csv(tmp_path / f"{file}.csv", *part)
+    whole = drain(stream(watch(tmp_path, idle=0.0)))
+    live = stream(watch(tmp_path, idle=0.0))
+    first = []
+    for _ in range(batches):
+        assert live.ready()
+        if live.next_task() is not None:
+            batch = next(live)
+            first.append((batch.x.tolist(), batch.y.tolist(), batch.task))
+    other = restart(live, watch(tmp_path, idle=0.0))
+    assert first + drain(other) == whole
+
+
+def test_streams_by_name(tmp_path):
+    assert isinstance(open_feed(f"watch:{tmp_path}", Reading(), None, None), WatchedFolder)
+    with pytest.raises(OfclError, match="not a folder"):
+        open_feed("watch:/nowhere", Reading(), None, None)
+    with pytest.raises(OfclError, match="unknown stream 'kafka:x'"):
+        open_feed("kafka:x", Reading(), None, None)

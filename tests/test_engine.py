@@ -1,0 +1,62 @@
+"""The local engine: clients that start later than others."""
+
+import pytest
+
+import ofcl
+from ofcl import Run, make_settings
+from ofcl.events import Learned, Round
+from tests.conftest import TINY
+from tests.test_experiment import assert_same, whole
+
+LATE = {**TINY, "clients": 3, "batch_size": 3, "method": "er", "stagger": 8}
+
+
+def test_clients_start_one_after_the_other(blobs):
+    run = Run(make_settings(LATE), blobs)
+    first_events = {}
+    learned = 0
+    rounds = []
+    for event in run:
+        if isinstance(event, Learned):
+            learned += event.client == 0
+            first_events.setdefault(event.client, learned)
+        if isinstance(event, Round):
+            rounds.append(event.clients)
+    assert first_events[0] == 1
+    assert 8 <= first_events[1] <= 9
+    assert 16 <= first_events[2] <= 17
+    assert rounds[0] == [0, 1]
+    assert [0, 1, 2] in rounds
+    assert rounds[-1] == [1, 2]  # the first has ended by then
+
+
+def test_a_late_client_starts_from_the_global_model(blobs):
+    run = Run(make_settings(LATE), blobs)
+    client = run._engine._clients[2]
+    received = []
+    receive = client.receive
+    client.receive = lambda model: (received.append(run._server.round), receive(model))
+    for event in run:
+        if isinstance(event, Learned) and event.client == 2:
+            break
+    assert len(received) == 1
+    assert received[0] > 0  # rounds have been before it came
+
+
+def test_one_that_starts_after_all_others_have_ended(blobs):
+    run = Run(make_settings({**LATE, "stagger": 1000}), blobs)
+    assert [e for e in run if isinstance(e, Round)] == []
+    assert sum(e.batches for e in run.events if isinstance(e, Learned)) == run.batches
+
+
+@pytest.mark.parametrize("stop_after", [3, 20, 31, 47])
+def test_it_can_be_resumed(tmp_path, blobs, stop_after):
+    made = make_settings({**LATE, "checkpoint_every": 4})
+    for _ in Run(made, blobs, tmp_path / "whole"):
+        pass
+    for n, _ in enumerate(Run(made, blobs, tmp_path / "broken"), 1):
+        if n == stop_after:
+            break
+    ofcl.resume(tmp_path / "broken", dataset=blobs)
+    for one, other in zip(whole(tmp_path / "whole"), whole(tmp_path / "broken"), strict=True):
+        assert_same(one, other)

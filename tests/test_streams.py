@@ -1,0 +1,304 @@
+"""Runs over streams that have no end: growing, testing first, going on after whatever happens."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import ofcl
+from ofcl import OfclError, Run, make_settings
+from ofcl.data import feeds
+from ofcl.data.live import StreamError
+from ofcl.events import Appeared, Evaluated, Learned, Round
+from ofcl.experiment import Interrupted
+from tests.test_cli import ofcl as command
+from tests.test_experiment import assert_same, whole
+
+TINY = {
+    "method": "bi", "memory": 12, "burn_in": 2, "q": 2, "hidden": 16, "batch_size": 5, "steps": 2,
+    "lr": 0.02,
+}  # fmt: skip
+
+
+def samples(seed, n=60, tasks=(("a", "b"), ("c",), ("d", "a")), named=True):
+    """Vectors around a place that depends on the label; another task after every `n`."""
+    draw = np.random.default_rng(seed)
+    for t, labels in enumerate(tasks):
+        for i in range(n):
+            label = labels[i % len(labels)]
+            x = draw.normal(0, 0.3, size=6).astype(np.float32)
+            x["abcd".index(label)] += 2
+            yield (x, label, f"task {t}") if named else (x, label)
+
+
+def reopened(seed, **options):
+    """A stream that can be opened behind so many samples."""
+    return lambda start: list(samples(seed, **options))[start:]
+
+
+def events(run, kind):
+    return [event for event in run.events if isinstance(event, kind)]
+
+
+def test_classes_nobody_announced_are_learned():
+    test = list(samples(2, named=False))
+    run = Run(make_settings(TINY), streams=[samples(0), samples(1)], test=test)
+    for _ in run:
+        pass
+    assert run.labels == ("a", "b", "c", "d")
+    assert [(e.label, e.place) for e in events(run, Appeared)] == [
+        ("a", 0), ("b", 1), ("c", 2), ("d", 3)
+    ]  # fmt: skip
+    assert run._server.model["head.bias"].shape == (4,)
+    result = run.result()
+    assert (len(result.accuracy), len(result.accuracy[0])) == (2, 3)
+    assert result.A > 90
+    assert result.anytime_accuracy > 70
+    # A class is tested in the task in which it came: 'a' in the first alone.
+    last = next(e for e in events(run, Evaluated) if e.task == 2)
+    assert [[c for c, _, _ in classes] for classes in last.test] == [[0, 1], [2], [3]]
+
+
+def test_without_boundaries_burn_in_counts_once_and_replay_excludes_nothing():
+    streams = [samples(k, named=False) for k in (0, 1)]
+    run = Run(make_settings({**TINY, "burn_in": 20}), streams=streams)
+    replayed = []
+    for client in run._engine._clients:
+        draw = client.learner.memory.draw
+        client.learner.memory.draw = lambda n, exclude, draw=draw: (
+            replayed.append(exclude), draw(n, exclude))[1]  # fmt: skip
+    for _ in run:
+        pass
+    assert set(replayed) == {None}
+    assert {e.task for e in events(run, Learned)} == {0}
+    assert run.result().rounds == 8  # after 22, 24, … 36 of 36 mini-batches
+
+
+def test_with_boundaries_burn_in_counts_in_every_task():
+    run = Run(make_settings({**TINY, "burn_in": 6}), streams=[samples(0), samples(1)])
+    for _ in run:
+        pass
+    assert run.result().rounds == 9  # after 8, 10, 12 of 12 in each of three tasks
+
+
+def test_a_mini_batch_is_tested_before_it_is_learned():
+    """By the model in evaluation mode; so what is counted can be computed from outside."""
+    images = [(np.random.default_rng(n).integers(0, 255, (8, 8), dtype=np.uint8), n % 3)
+              for n in range(40)]  # fmt: skip
+    run = Run(make_settings({**TINY, "width": 2, "lr": 0.01}), streams=[images])
+    (client,) = run._engine._clients
+    expected = []
+    learn = client.learner.learn
+
+    def watched(batch, current):
+        client.model.eval()
+        with torch.no_grad():
+            logits = client.model(batch.x)
+        loss = torch.nn.functional.cross_entropy(logits, batch.y, reduction="sum").item()
+        expected.append((int((logits.argmax(1) == batch.y).sum()), pytest.approx(loss, rel=1e-4)))
+        return learn(batch, current)
+
+    client.learner.learn = watched
+    for _ in run:
+        pass
+    assert [(e.correct, e.loss) for e in events(run, Learned)] == expected
+
+
+@pytest.mark.parametrize("stop_after", [1, 13, 30, 52, 80])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, stop_after, named):
+    made = make_settings({**TINY, "checkpoint_every": 7, "aggregation": "fedprox"})
+    streams = [reopened(0, named=named), reopened(1, n=50, named=named)]
+    test = list(samples(2, named=False))
+    for _ in Run(made, out=tmp_path / "whole", streams=streams, test=test):
+        pass
+    broken = Run(made, out=tmp_path / "broken", streams=streams, test=test)
+    for n, _ in enumerate(broken, 1):
+        if n == stop_after:
+            break  # like a kill: nothing is saved on the way out
+    ofcl.resume(tmp_path / "broken", streams=streams, test=test)
+    for one, other in zip(whole(tmp_path / "whole"), whole(tmp_path / "broken"), strict=True):
+        assert_same(one, other)
+
+
+def test_iterators_must_be_brought_again(tmp_path):
+    run = Run(make_settings(TINY), out=tmp_path / "run", streams=[reopened(0), reopened(1)])
+    next(iter(run))
+    run._lock.close()
+    with pytest.raises(OfclError, match="resume it from Python, with streams"):
+        ofcl.resume(tmp_path / "run")
+
+
+def test_parties_with_samples_of_different_form_are_refused():
+    other = [(np.ones(3), "a")] * 10
+    with pytest.raises(StreamError, match="client 1.*vectors of 3; the samples so far are .* 6"):
+        for _ in Run(make_settings(TINY), streams=[samples(0), other]):
+            pass
+
+
+def test_streams_without_a_sample():
+    with pytest.raises(OfclError, match="ended before they brought a single sample"):
+        Run(make_settings(TINY), streams=[[], []])
+
+
+def test_a_silent_client_does_not_hold_up_the_others():
+    def silent():
+        yield from list(samples(2))[:5]
+        while True:
+            yield None
+
+    made = make_settings({**TINY, "patience": 0.1, "burn_in": 0})
+    run = Run(made, streams=[samples(0), samples(1), silent()])
+    rounds = []
+    for event in run:
+        if isinstance(event, Round):
+            rounds.append(event.clients)
+            if len(rounds) == 4:
+                break
+    assert rounds == [[0, 1]] * 4
+
+
+def test_one_class_for_a_long_time_can_be_scored():
+    for method in ("ms", "rc", "en"):
+        only = [(np.random.default_rng(n).normal(size=4), "a") for n in range(60)]
+        result = ofcl.run(streams=[only], **{**TINY, "method": method})
+        assert result.anytime_accuracy > 50
+
+
+def test_more_classes_than_places_in_the_memory():
+    many = [(np.random.default_rng(n).normal(size=4), n) for n in range(40)]
+    run = Run(make_settings({**TINY, "memory": 6}), streams=[many])
+    for _ in run:
+        pass
+    assert len(run.labels) == 40
+    assert len(run._engine._clients[0].learner.memory) == 6
+
+
+def test_ctrl_c_while_nothing_comes_saves_what_was_learned(tmp_path):
+    def quiet():
+        yield from samples(0)
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        while True:
+            yield None
+
+    run = Run(make_settings(TINY), out=tmp_path / "run", streams=[quiet()])
+    with pytest.raises(Interrupted, match="ofcl resume"):
+        for _ in run:
+            pass
+    learned = sum(event.batches for event in events(run, Learned))
+    assert learned == 36
+    more = [samples(5, n=5)]
+    result = ofcl.resume(tmp_path / "run", streams=more)
+    assert sum(part["samples"] for part in result.anytime) == 195
+
+
+# From the shell
+
+
+def write(folder, name, seed, labels, n=40):
+    draw = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        label = labels[i % len(labels)]
+        place = "abcd".index(label)
+        rows.append(f"{draw.normal(place * 3):.3f},{draw.normal(-place):.3f},{label}\n")
+    (folder / f"{name}.part").write_text("u,v,label\n" + "".join(rows))
+    (folder / f"{name}.part").rename(folder / f"{name}.csv")
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for k, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        for n, labels in enumerate(("ab", "ab", "bc", "dc")):
+            write(tmp_path / name, n, 10 * k + n, labels)
+    return tmp_path
+
+
+SHELL = ["--method", "bi", "--memory", "20", "--set", "burn_in=2", "--set", "batch_size=5",
+         "--set", "window=20", "--set", "lr=0.02"]  # fmt: skip
+
+
+def shell(folders, out, *more):
+    streams = [f"--stream=watch:{folders / name}" for name in ("one", "two")]
+    return ["run", *streams, *SHELL, *more, "--out", out]
+
+
+def test_watched_folders(folders):
+    code, out, err = command(*shell(folders, folders / "run", "--idle", "0.2",
+                                    "--test", folders / "one" / "3.csv"))  # fmt: skip
+    assert code == 0, err
+    assert "client 0: a new class, 'd'" in err
+    result = json.loads((folders / "run" / "result.json").read_text())
+    assert result["rounds"] > 5
+    assert result["A"] > 60
+    assert sum(part["samples"] for part in result["anytime"]) == 320
+
+
+def test_standard_input(tmp_path):
+    rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
+    content = "\n".join([*rows[:-1], "{broken", rows[-1]])
+    arguments = ["run", "--stream", "-", *SHELL, "--json", "--out", str(tmp_path / "run")]
+    run = [sys.executable, "-m", "ofcl.cli.main", *arguments]
+    stopped = subprocess.run(run, input=content, capture_output=True, text=True, check=False)
+    assert stopped.returncode == 2
+    assert "standard input, line 180: not JSON" in stopped.stderr
+    assert "ofcl resume" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    done = subprocess.run([*run[:3], *arguments[:-1], str(tmp_path / "other"), "--on-bad", "skip"],
+                          input=content, capture_output=True, text=True, check=True)  # fmt: skip
+    result = json.loads(done.stdout)
+    assert result["skipped"] == 1
+    assert sum(part["samples"] for part in result["anytime"]) == 180
+
+
+def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, monkeypatch):
+    monkeypatch.setattr(feeds, "SETTLED", 0.0)
+    values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05}
+    made = make_settings(
+        {**values, "streams": [f"watch:{folders / name}" for name in ("one", "two")]}
+    )
+    for _ in Run(made, out=folders / "whole"):
+        pass
+    good = (folders / "one" / "2.csv").read_text()
+    (folders / "one" / "2.csv").write_text(good.replace("\n", "\n1,x,a\n", 1))
+    with pytest.raises(StreamError, match="'2.csv', line 2: column 'v' is not a number"):
+        for _ in Run(made, out=folders / "broken"):
+            pass
+    (folders / "one" / "2.csv").write_text(good)
+    ofcl.resume(folders / "broken")
+    for one, other in zip(whole(folders / "whole"), whole(folders / "broken"), strict=True):
+        assert_same(one, other)
+
+
+def test_killed_while_files_arrive(folders):
+    """kill -9 of the real process, twice; then it ends like one that was never killed."""
+    code, _, err = command(*shell(folders, folders / "whole", "--idle", "0.2", "-q"))
+    assert code == 0, err
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    arguments = shell(folders, folders / "broken", "--idle", "3", "-q",
+                      "--set", "checkpoint_every=5")  # fmt: skip
+    file = folders / "broken" / "events.jsonl"
+    for wanted in (1500, 5000):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)], env=environment
+        )
+        while not file.exists() or file.stat().st_size < wanted:
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        arguments = ["resume", folders / "broken", "-q"]
+    code, _, err = command(*arguments)
+    assert code == 0, err
+    first, second = (
+        json.loads((folders / name / "result.json").read_text()) for name in ("whole", "broken")
+    )
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
