@@ -17,6 +17,7 @@ from ofcl.errors import OfclError
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "category")
 TEXT_NAMES = ("text", "content", "sentence", "document")
 LOOKED_AT = 100  # rows from which the meaning of columns is guessed
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,12 @@ class Meaning:
         if self.kind == "list":
             if not isinstance(value, list) or not all(map(is_number, value)) or not value:
                 raise ValueError(f"column '{name}' is not a list of numbers")
-            return [_finite(float(number), name) for number in value]
+            return [_finite(number, name) for number in value]
         if not isinstance(value, str) or not value.strip():
             kind = "empty" if value is None or value == "" or isinstance(value, str) else "no text"
             raise ValueError(f"column '{name}' is {kind}")
+        if any("\ud800" <= letter <= "\udfff" for letter in value):  # JSON can write that
+            raise ValueError(f"column '{name}' has half a character in it")
         return value
 
 
@@ -55,6 +58,10 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
             "Name it with --label"
         )
     table.column(label)
+    if label == how.text or label in how.columns:
+        raise OfclError(
+            f"'{label}' is the label of '{table.name}'; it cannot be learnt from itself"
+        )
     if how.text is not None:
         table.column(how.text)
         return Meaning(label, "text", (how.text,))
@@ -62,13 +69,18 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
         for name in how.columns:
             table.column(name)
         return Meaning(label, "numbers", how.columns)
-    rest = [name for name in table.columns if name != label]
+    # A column without a name is the number of the row, or comes of a comma at the end.
+    rest = [name for name in table.columns if name and name != label]
     lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
     if len(lists) == 1:
         return Meaning(label, "list", (lists[0],))
     words = [name for name in rest if not _mostly(table.columns[name], is_number)]
     if rest and not words:
         return Meaning(label, "numbers", tuple(rest))
+    if commas := [name for name in words if _mostly(table.columns[name], _has_comma)]:
+        raise OfclError(
+            f"'{table.name}': the numbers of column '{commas[0]}' have commas; write 1.5, not 1,5"
+        )
     text = words[0] if len(words) == 1 and len(rest) == 1 else _guess(table, TEXT_NAMES)
     if text is None or text == label:
         has = f"columns that are not numbers ({', '.join(words)})" if words else "no other column"
@@ -79,14 +91,6 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
     return Meaning(label, "text", (text,))
 
 
-def numbers_as_array(samples: Sequence[Sequence[float]], what: str) -> np.ndarray:
-    """Lists of numbers as rows (n, d); they must all have the same length."""
-    lengths = {len(sample) for sample in samples}
-    if len(lengths) > 1:
-        raise OfclError(f"{what}: lists of {min(lengths)} to {max(lengths)} numbers; one length")
-    return np.array(samples, dtype=np.float64)
-
-
 def _guess(table: Table, names: Sequence[str]) -> str | None:
     by_lower = {name.lower(): name for name in table.columns}
     return next((by_lower[name] for name in names if name in by_lower), None)
@@ -95,6 +99,11 @@ def _guess(table: Table, names: Sequence[str]) -> str | None:
 def _mostly(values: Sequence[Any], holds: Any) -> bool:
     seen = [value for value in values[:LOOKED_AT] if value not in (None, "")]
     return bool(seen) and sum(map(holds, seen)) > len(seen) / 2
+
+
+def _has_comma(value: Any) -> bool:
+    """Whether a value is a number but for its comma: 1,5 or 1,000."""
+    return isinstance(value, str) and value.count(",") == 1 and is_number(value.replace(",", "."))
 
 
 def _label(row: Mapping[str, Any], name: str) -> str:
@@ -112,10 +121,16 @@ def _number(row: Mapping[str, Any], name: str) -> float:
         return float(value)
     if not is_number(value):
         raise ValueError(f"column '{name}' is not a number but {str(value)[:40]!r}")
-    return _finite(float(value), name)
+    return _finite(value, name)
 
 
-def _finite(value: float, name: str) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"column '{name}' is {value}")
-    return value
+def _finite(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"column '{name}' is {number}")
+    if abs(number) > LARGEST:
+        raise ValueError(f"column '{name}' is {number:g}, more than 32 bits hold")
+    return number

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +20,27 @@ if TYPE_CHECKING:
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 
-GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
+GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 """Pillow's modes that have no colour."""
 
 MOST_BYTES = 16 * 2**30  # of all images together; more is surely a mistake
 
 Made = tuple[np.ndarray, np.ndarray]
 """Images (n, channels, height, width), and which of the files they are of."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An image file that lies inside another file."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ImageFile = Path | Stored
 
 
 class Unreadable(ValueError):
@@ -35,10 +52,13 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
-def read_image(path: Path, side: int | None = None, grey: bool | None = None) -> np.ndarray:
+def read_image(
+    path: ImageFile, side: int | None = None, grey: bool | None = None, top: float | None = None
+) -> np.ndarray:
     """One image (channels, height, width) uint8, resized if a side is given.
 
-    `grey` None: one channel if the file has no colour, else three.
+    `grey` None: one channel if the file has no colour, else three. `top` is the largest value of
+    all images with more than 8 bits, by which they are brought to 8; None: this one's own.
     """
     from PIL import ImageOps
 
@@ -46,7 +66,7 @@ def read_image(path: Path, side: int | None = None, grey: bool | None = None) ->
         if grey is None:
             grey = image.mode in GREY
         upright = ImageOps.exif_transpose(image)
-        plain = _eight_bits(upright).convert("L" if grey else "RGB")
+        plain = _eight_bits(upright, top).convert("L" if grey else "RGB")
         if side is not None and plain.size != (side, side):
             plain = plain.resize((side, side))
         pixels = np.asarray(plain)
@@ -54,27 +74,30 @@ def read_image(path: Path, side: int | None = None, grey: bool | None = None) ->
 
 
 def read_images(
-    paths: Sequence[Path], side: int | None, damage: Damage, track: Track
-) -> Callable[[Sequence[Path]], Made]:
+    paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Track
+) -> Callable[[Sequence[ImageFile]], Made]:
     """The function that reads images of one size and colour; what these are, all files decide."""
-    grey, sizes, bad = True, set(), set()
+    grey, top, bad = True, 0.0, set()
+    sizes: dict[tuple[int, int], ImageFile] = {} if side is None else {(side, side): Path()}
     for path in track(paths, "looking at images"):
         try:
             with _opened(path) as image:
+                if side is None:
+                    sizes.setdefault(_upright_size(image), path)
+                if _is_deep(image):
+                    top = max(top, float(_deep_pixels(image).max()))
                 grey = grey and image.mode in GREY
-                # A picture that is to be turned by a quarter has its sides swapped.
-                turned = image.getexif().get(0x0112, 1) >= 5
-                sizes.add(image.size[::-1] if turned else image.size)
         except Unreadable as error:
             bad.add(path)
             damage.report(str(error))
-    if side is None and len(sizes) > 1:
+    if len(sizes) > 1:
         small, large = min(sizes), max(sizes)
         raise OfclError(
-            f"images of {len(sizes)} different sizes, {small[0]} × {small[1]} to {large[0]} × "
-            f"{large[1]}; choose one side in pixels with --image-size, for example 32"
+            f"images of {len(sizes)} different sizes: '{sizes[small]}' is {small[0]} × {small[1]}, "
+            f"'{sizes[large]}' {large[0]} × {large[1]}; choose one side in pixels with "
+            "--image-size, for example 32"
         )
-    width, height = (side, side) if side else next(iter(sizes), (0, 0))
+    width, height = next(iter(sizes), (0, 0))
     shape = (1 if grey else 3, height, width)
     if len(paths) * int(np.prod(shape)) > MOST_BYTES:
         raise OfclError(
@@ -82,14 +105,14 @@ def read_images(
             "make them smaller with --image-size, for example 64"
         )
 
-    def read(files: Sequence[Path]) -> Made:
+    def read(files: Sequence[ImageFile]) -> Made:
         images = np.empty((len(files), *shape), dtype=np.uint8)
         kept: list[int] = []
         for row, path in enumerate(track(files, "reading images")):
             if path in bad:
                 continue
             try:
-                images[len(kept)] = read_image(path, side, grey)
+                images[len(kept)] = read_image(path, side, grey, top)
                 kept.append(row)
             except Unreadable as error:
                 damage.report(str(error))
@@ -98,42 +121,59 @@ def read_images(
     return read
 
 
-class _opened:
+@contextmanager
+def _opened(path: ImageFile) -> Iterator[Image.Image]:
     """An image file, with whatever Pillow says against it as one error."""
+    from PIL import Image, UnidentifiedImageError
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Image.Image:
-        from PIL import Image
-
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                self._image = Image.open(self._path)
-        except Exception as error:
-            raise self._unreadable(error) from None
-        return self._image
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
-        self._image.close()
-        # Pillow's decoders raise whatever their format brings: OSError, SyntaxError, struct.error …
-        if isinstance(error, Exception) and not isinstance(error, Unreadable | OfclError):
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: Exception) -> Unreadable:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            return Unreadable(f"image '{self._path}' cannot be opened: {error.strerror}")
-        return Unreadable(f"'{self._path}' cannot be read as an image ({error})")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about EXIF data, transparency: they are read anyway
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            # Not by path: Pillow would map the file, which garbles a TIFF that is to be turned.
+            with _bytes(path) as file, Image.open(file) as image:
+                yield image
+    except UnidentifiedImageError:
+        raise Unreadable(f"'{path}' cannot be read as an image (it is not one)") from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise Unreadable(f"image '{path}' cannot be opened: {error.strerror}") from None
+    except Exception as error:  # the decoders': OSError, SyntaxError, struct.error …
+        raise Unreadable(f"'{path}' cannot be read as an image ({error})") from None
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Grey images of 16 bits hold up to 65535, which Pillow would cut at 255."""
+def _bytes(path: ImageFile) -> IO[bytes]:
+    return io.BytesIO(path.data) if isinstance(path, Stored) else path.open("rb")
+
+
+def _upright_size(image: Image.Image) -> tuple[int, int]:
+    """Width and height as they are once the picture is turned as its EXIF data say."""
+    from PIL import ImageOps
+
+    if image.getexif().get(0x0112) not in (5, 6, 7, 8):  # a quarter, which swaps the sides
+        return image.size
+    return ImageOps.exif_transpose(image).size  # TIFFs are already
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Whether a grey image has more than 8 bits, of which Pillow would cut what is above 255."""
+    return image.mode.startswith("I") or image.mode == "F"
+
+
+def _deep_pixels(image: Image.Image) -> np.ndarray:
+    pixels = np.asarray(image)
+    low, high = pixels.min(), pixels.max()
+    if not 0 <= low <= high <= 65535:
+        raise Unreadable(f"pixels from {low} to {high}; expected 8 or 16 bits, or 0 to 1")
+    return pixels
+
+
+def _eight_bits(image: Image.Image, top: float | None) -> Image.Image:
+    """Images of 8 bits as they are, others brought to 8."""
     from PIL import Image
 
-    if not image.mode.startswith("I"):
+    if not _is_deep(image):
         return image
-    pixels = np.asarray(image)
-    if pixels.min() < 0 or pixels.max() > 65535:
-        raise Unreadable(f"pixels from {pixels.min()} to {pixels.max()}: not an image of 16 bits")
-    return Image.fromarray((pixels >> 8 if pixels.max() > 255 else pixels).astype(np.uint8))
+    pixels = _deep_pixels(image)
+    top = float(pixels.max()) if top is None else top
+    unit = 255.0 if image.mode == "F" and top <= 1 else 1 / 256 if top > 255 else 1.0
+    return Image.fromarray((pixels * unit).astype(np.uint8))

@@ -26,7 +26,10 @@ def label_name(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, bytes):
-        value = value.decode("utf-8", errors="replace")
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError:  # replaced, two names could become one
+            raise NotALabel(f"the label {value!r} is not UTF-8") from None
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
@@ -36,9 +39,19 @@ def label_name(value: Any) -> str:
     if not isinstance(value, str):
         kind = "missing" if value is None else f"a {type(value).__name__}"
         raise NotALabel(f"the label is {kind}")
-    if not value.strip():
+    return _word(value.strip())
+
+
+def _word(name: str) -> str:
+    if not name:
         raise NotALabel("the label is empty")
-    return value.strip()
+    if name.lower() == "nan":  # what NumPy makes of a missing value among words
+        raise NotALabel("the label is missing (nan)")
+    if len(name.splitlines()) > 1 or "\0" in name:
+        raise NotALabel(f"the label {name[:40]!r} has a line break or a zero byte in it")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise NotALabel(f"the label {name[:40]!r} has half a character in it")
+    return name
 
 
 def vocabulary(names: Iterable[str]) -> tuple[str, ...]:
@@ -47,11 +60,11 @@ def vocabulary(names: Iterable[str]) -> tuple[str, ...]:
     >>> vocabulary(["10", "9", "9"]), vocabulary(["b", "10", "a"])
     (('9', '10'), ('10', 'a', 'b'))
     """
-    different = set(names)
+    different = sorted(set(names))  # first by name: 1 and 01 are one number
     try:
         return tuple(sorted(different, key=int))
     except ValueError:
-        return tuple(sorted(different))
+        return tuple(different)
 
 
 def places(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:

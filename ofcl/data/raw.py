@@ -106,15 +106,28 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     """Takes the part that is asked for, splits off a test part if there is none, makes tensors."""
     raw = subset(raw, how)
     _check(raw, raw.train.y, raw.test.y if raw.test else None)
-    if raw.test is None:
+    divided = raw.test is None
+    if divided:
         train, test = split(raw.train, how.test_share)
         raw = replace(raw, train=train, test=test)
     assert raw.test is not None
     damage = Damage(how.on_bad)
     make = _maker(raw, how, damage)
     (x_train, y_train), (x_test, y_test) = make(raw.train), make(raw.test)
+    if divided and (strange := ~torch.isin(y_test, y_train)).any():
+        # What was left out was all that a class had to learn from: it is all train, as in `split`.
+        x_train, y_train = (
+            torch.cat([x_train, x_test[strange]]),
+            torch.cat([y_train, y_test[strange]]),
+        )
+        x_test, y_test = x_test[~strange], y_test[~strange]
     x_validation, y_validation = make(raw.validation) if raw.validation else (None, None)
     _check(raw, y_train.numpy(), y_test.numpy())
+    if raw.content == "table" and not torch.cat([x_train, x_test]).isfinite().all():
+        raise OfclError(
+            f"'{raw.name}': a column hardly varies in the first {how.window} rows and is too large "
+            "later on; standardise from more rows with --set window=N, or mend the numbers"
+        )
     notes = raw.notes + damage.notes(raw.name) + _untested(raw, y_train.numpy(), y_test.numpy())
     return Dataset(
         name=raw.name,
@@ -203,14 +216,22 @@ def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Ten
 def standardisation(window: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Brings columns to the mean 0 and deviation 1 that they have in a window.
 
-    A column that does not vary there is only shifted.
+    A column that does not vary there is only shifted; its deviation may still be above 0, as its
+    mean is rounded.
 
     >>> standardisation(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
     array([[3., 1.]], dtype=float32)
     """
     mean, deviation = window.mean(axis=0), window.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    return lambda rows: ((np.asarray(rows) - mean) / scale).astype(np.float32)
+    varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
+    mean = np.where(varies, mean, window[0])
+    scale = np.where(varies, deviation, 1.0)
+
+    def standardise(rows: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.asarray((np.asarray(rows) - mean) / scale, dtype=np.float32)
+
+    return standardise
 
 
 def _check(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:

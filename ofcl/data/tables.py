@@ -6,11 +6,12 @@ import bz2
 import codecs
 import csv
 import gzip
+import io
 import json
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,20 +108,29 @@ def _csv_rows(
     first = next(((line, text) for line, text in lines if text.strip()), None)
     if first is None:
         raise OfclError(f"'{path.name}' is empty")
-    delimiter = max(DELIMITERS, key=lambda mark: len(next(csv.reader([first[1]], delimiter=mark))))
     texts = _chain(first[1], (text for _, text in lines))
     with _long_fields():
+        # Files whose columns are known from elsewhere are the usual ones, with commas.
+        delimiter = "," if header else _delimiter(first[1])
         reader = csv.reader(texts, delimiter=delimiter, strict=True)
         before = first[0] - 1
         while True:
+            line = before + reader.line_num + 1
             try:
                 row = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                damage.report(f"'{path.name}', line {before + reader.line_num}: {error}")
+                problem = f"'{path.name}', line {line}: {error}"
+                if header is None:  # the line after it is none
+                    raise OfclError(f"{problem}; the first line must name the columns") from None
+                if (last := before + reader.line_num) > line:
+                    raise OfclError(
+                        f"{problem}: a quote opens there and swallows the lines up to {last}; "
+                        'close it, or write it twice ("") where it is meant'
+                    ) from None
+                damage.report(problem)
                 continue
-            line = before + reader.line_num
             if not any(field.strip() for field in row):
                 continue
             if header is None:
@@ -135,9 +145,8 @@ def _csv_rows(
 
 
 def _header(path: Path, row: list[str]) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in row)
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise OfclError(f"'{path.name}' has two columns of the name '{min(twice)}'")
+    names = tuple(" ".join(name.split()) for name in row)  # spreadsheets break long names
+    _check_names(path, names)
     if all(is_number(name) for name in names):
         raise OfclError(
             f"'{path.name}' begins with numbers ({', '.join(names[:3])} …); its first line must "
@@ -146,12 +155,31 @@ def _header(path: Path, row: list[str]) -> tuple[str, ...]:
     return names
 
 
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise OfclError(f"'{path.name}' has two columns of the name '{min(twice)}'")
+
+
+def _delimiter(header: str) -> str:
+    """The mark that parts the most names."""
+
+    def names(mark: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=mark)))
+        except csv.Error:  # the reader of all lines will say so
+            return 0
+
+    return max(DELIMITERS, key=names)
+
+
 def is_number(text: Any) -> bool:
     """Whether a value is a number or is written as one."""
     if isinstance(text, bool):
         return False
     try:
         float(text)
+    except OverflowError:  # an integer of more than 308 digits
+        return True
     except (TypeError, ValueError):
         return False
     return True
@@ -165,10 +193,12 @@ def _parquet(path: Path) -> Table:
             "Parquet files need the package pyarrow; install it with: pip install 'ofcl[hub]'"
         ) from None
     try:
-        table = parquet.read_table(path)
+        table = parquet.ParquetFile(path).read()
+        _check_names(path, table.column_names)
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except (ArrowException, OSError, ValueError) as error:
-        raise OfclError(f"'{path.name}' cannot be read as Parquet ({error})") from None
+    except (ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = str(error).split("\n")[0]
+        raise OfclError(f"'{path.name}' cannot be read as Parquet ({reason})") from None
     return Table(path.name, columns, list(range(1, table.num_rows + 1)))
 
 
@@ -177,8 +207,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     with readable(path) as file:
         start = file.peek(2)[:2] if hasattr(file, "peek") else b""
         if start in _UTF16:
-            texts: Iterable[str] = codecs.getreader("utf-16")(file)
-            yield from enumerate(texts, 1)
+            # Not a codecs reader, for which a line also ends at marks that texts have inside.
+            with io.TextIOWrapper(file, "utf-16", newline="\n") as texts:
+                for number, text in enumerate(texts, 1):
+                    yield number, _without_zeros(path.name, number, text)
             return
         for number, raw in enumerate(file, 1):
             yield number, decode_line(path.name, number, raw)
@@ -187,12 +219,22 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def decode_line(name: str, number: int, raw: bytes) -> str:
     """A line as text."""
     try:
-        return raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise OfclError(
             f"'{name}', line {number}: byte 0x{raw[error.start]:02x} is not UTF-8; convert the "
             "file, for example with: iconv -f latin1 -t utf-8"
         ) from None
+    return _without_zeros(name, number, text)
+
+
+def _without_zeros(name: str, number: int, text: str) -> str:
+    if "\0" in text:
+        raise OfclError(
+            f"'{name}', line {number}: a zero byte, which no text has; the file is damaged, or "
+            "convert it, for example with: iconv -f utf-16le -t utf-8"
+        )
+    return text
 
 
 @contextmanager

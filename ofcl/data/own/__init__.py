@@ -20,14 +20,27 @@ def looks_like_path(name: str) -> bool:
     >>> looks_like_path("cifar10"), looks_like_path("data/mine.csv"), looks_like_path("hf:a/b")
     (False, True, True)
     """
-    return name.startswith(HUB) or any(mark in name for mark in "/\\.") or Path(name).exists()
+    if name.startswith(HUB) or any(mark in name for mark in "/\\."):
+        return True
+    try:
+        return Path(name).exists()
+    except OSError:  # a name longer than any file has
+        return False
 
 
 def read_own(name: str, how: Reading) -> Raw:
     """Data by path; the kind is found from it."""
     if name.startswith(HUB):
         return hub_dataset(name.removeprefix(HUB), how)
-    path = Path(name).expanduser()
+    try:
+        return _read_path(name, Path(name).expanduser(), how)
+    except OSError as error:
+        raise OfclError(f"'{error.filename}' cannot be read ({error.strerror})") from None
+    except RuntimeError as error:  # of expanduser: nobody has that name
+        raise OfclError(f"'{name}': {error}") from None
+
+
+def _read_path(name: str, path: Path, how: Reading) -> Raw:
     if not path.exists():
         hint = f" For the Hugging Face hub write {HUB}{name}" if name.count("/") == 1 else ""
         raise OfclError(f"no file or folder '{name}', and no dataset of that name.{hint}")

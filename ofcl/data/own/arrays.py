@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +37,16 @@ def npz_file(path: Path, how: Reading) -> Raw:
         splits["test"] = keys[2:]
         if {"val_images", "val_labels"} <= arrays.keys():
             splits["validation"] = ("val_images", "val_labels")
+    elif lonely := next((key for key in keys[2:] if key in arrays), None):
+        other = keys[3] if lonely == keys[2] else keys[2]
+        raise OfclError(f"'{path.name}' has {lonely} but no {other}")
     found = {part: _array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
+    if found["train"][0].ndim > 2:
+        unit = pixel_unit([x for x, _ in found.values()])
+        found = {
+            part: (image_arrays(x, f"'{path.name}', {splits[part][0]}", unit), names)
+            for part, (x, names) in found.items()
+        }
     for part, (x, _) in found.items():
         check_alike(f"{path.name}, {splits[part][0]}", found["train"][0], x)
     check_labels(f"'{keys[1]}' of '{path.name}'", found["train"][1])
@@ -50,19 +58,22 @@ def npz_file(path: Path, how: Reading) -> Raw:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file; one that would have to run code to be read is refused."""
     try:
-        with np.load(path, allow_pickle=False) as data:
-            if not isinstance(data, np.lib.npyio.NpzFile):
-                raise OfclError(f"'{path.name}' holds a single array; expected an npz of several")
-            return {key: data[key] for key in data}
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, zlib.error, SyntaxError,
-            NotImplementedError, zipfile.BadZipFile) as error:  # fmt: skip
-        raise OfclError(f"'{path}' cannot be read as npz ({error})") from None
+        with path.open("rb") as file:
+            data = np.load(file, allow_pickle=False)
+            arrays = {key: data[key] for key in data} if isinstance(data, Mapping) else None
+    except Exception as error:  # of zipfile, zlib, tokenize, NumPy: whatever damage brings
+        reason = str(error).split("\n")[0]
+        raise OfclError(f"'{path}' cannot be read as npz ({reason})") from None
+    if arrays is None:
+        raise OfclError(f"'{path.name}' holds a single array; expected an npz of several")
+    # What is no array comes as bytes.
+    return {key: array for key, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
 def _array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
-    """Samples as images (n, c, h, w) or vectors (n, d), and the names of their labels."""
+    """The samples that can be used, and the names of their labels."""
     x, y = arrays[x_key], arrays[y_key]
     where = f"'{path.name}', {x_key}"
     if y.ndim == 2 and y.shape[1] == 1:  # as MedMNIST has them
@@ -73,7 +84,10 @@ def _array_part(
         )
     if x.dtype.kind not in "buif" or x.size == 0:
         raise OfclError(f"{where}: {x.dtype} of shape {x.shape}; expected numbers")
-    usable = np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+    usable = np.ones(len(x), dtype=bool)
+    if x.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is finite, but not in 32 bits, cannot be used
+            usable &= np.isfinite(x.astype(np.float32)).reshape(len(x), -1).all(axis=1)
     names: list[str] = []
     for row, value in enumerate(y.tolist()):
         try:
@@ -84,13 +98,22 @@ def _array_part(
             damage.report(f"'{path.name}', {y_key}, row {row}: {error}")
             continue
         if not usable[row]:
-            damage.report(f"{where}, row {row}: a value that is not a number")
+            damage.report(f"{where}, row {row}: a value that is no number of 32 bits")
     kept = [name for name, good in zip(names, usable, strict=True) if good]
-    return image_arrays(x[usable], where) if x.ndim > 2 else x[usable], kept
+    return x[usable], kept
 
 
-def image_arrays(x: np.ndarray, where: str) -> np.ndarray:
-    """Images in any of the usual layouts, as uint8 (n, channels, height, width)."""
+def pixel_unit(parts: Sequence[np.ndarray]) -> int:
+    """What a pixel is multiplied with: 255 where all parts' values are from 0 to 1."""
+    one = all(x.dtype.kind in "bf" and (not x.size or x.max() <= 1) for x in parts)
+    return 255 if one else 1
+
+
+def image_arrays(x: np.ndarray, where: str, unit: int | None = None) -> np.ndarray:
+    """Images in any of the usual layouts, as uint8 (n, channels, height, width).
+
+    `unit` None: as the values of these images say.
+    """
     if x.ndim == 3:
         x = x[:, None]
     elif x.ndim == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
@@ -107,5 +130,5 @@ def image_arrays(x: np.ndarray, where: str) -> np.ndarray:
         raise OfclError(
             f"{where}: values from {low:g} to {high:g}; images have 0 to 255, or 0 to 1"
         )
-    scale = 255 if x.dtype.kind == "f" and high <= 1 else 1
-    return np.ascontiguousarray(np.round(x * scale).astype(np.uint8))
+    unit = pixel_unit([x]) if unit is None else unit
+    return np.ascontiguousarray(np.round(x * unit).astype(np.uint8))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ofcl.data.labels import NotALabel, label_name
-from ofcl.data.own.arrays import image_arrays
+from ofcl.data.columns import LABEL_NAMES
+from ofcl.data.images import ImageFile, Stored
+from ofcl.data.labels import NotALabel, check_labels, label_name
 from ofcl.data.own.image_folder import TEST_NAMES
 from ofcl.data.own.table_files import raw_of_tables
 from ofcl.data.raw import Found, Raw, gather
@@ -41,7 +40,7 @@ def hub_dataset(name: str, how: Reading) -> Raw:
     damage = Damage(how.on_bad)
     images = [n for n, f in splits["train"].features.items() if type(f).__name__ == "Image"]
     if images and how.text is None:
-        return _hub_images(name, splits, images[0], how)
+        return _hub_images(name, splits, images[0], how, damage)
     tables = {part: _hub_table(f"{name} ({part})", split) for part, split in splits.items()}
     return raw_of_tables(name.rsplit("/", 1)[-1], tables, how, damage)
 
@@ -57,29 +56,31 @@ def _hub_table(name: str, split: Any) -> Table:
     return Table(name, columns, list(range(1, len(split) + 1)))
 
 
-def _hub_images(name: str, splits: dict[str, Any], column: str, how: Reading) -> Raw:
-    from PIL import ImageOps
+def _hub_images(
+    name: str, splits: dict[str, Any], column: str, how: Reading, damage: Damage
+) -> Raw:
+    import datasets
 
-    first = _hub_table(name, splits["train"].remove_columns(column))
-    guess = {"label", "labels", "class"} & first.columns.keys()
-    label = how.label or (min(guess) if guess else "label")
-    first.column(label)
-    side, grey = how.image_size, splits["train"][0][column].mode in ("L", "1", "LA")
     found: dict[str, Found] = {}
     for part, split in splits.items():
-        names = _hub_table(f"{name} ({part})", split.remove_columns(column)).column(label)
-        pixels = []
-        for row in how.track(range(len(split)), "reading images"):
-            image = ImageOps.exif_transpose(split[row][column]).convert("L" if grey else "RGB")
-            pixels.append(np.asarray(image.resize((side, side)) if side else image))
-        if len({p.shape for p in pixels}) > 1:
-            raise OfclError(f"'{HUB}{name}': images of different sizes; choose one: --image-size")
-        found[part] = image_arrays(np.stack(pixels), name), _hub_names(names)
-    return gather(name.rsplit("/", 1)[-1], "images", found)
+        where = f"{name} ({part})"
+        others = _hub_table(where, split.remove_columns(column))
+        label = how.label or next((n for n in LABEL_NAMES if n in others.columns), "label")
+        files, names = [], []
+        # The images undecoded: which of them cannot be read is for the reader of images to say.
+        stored = split.cast_column(column, datasets.Image(decode=False))[column]
+        for row, (image, value) in enumerate(zip(stored, others.column(label), strict=True), 1):
+            try:
+                names.append(label_name(value))
+            except NotALabel as error:
+                damage.report(f"'{where}', row {row}: {error}")
+            else:
+                files.append(_hub_file(image or {}, f"{where}, row {row}"))
+        found[part] = files, names
+    check_labels(f"column '{label}' of '{name}'", found["train"][1])
+    return gather(name.rsplit("/", 1)[-1], "image files", found, damage.notes(name))
 
 
-def _hub_names(values: Sequence[Any]) -> list[str]:
-    try:
-        return [label_name(value) for value in values]
-    except NotALabel as error:
-        raise OfclError(str(error)) from None
+def _hub_file(image: dict[str, Any], where: str) -> ImageFile:
+    data, path = image.get("bytes"), image.get("path")
+    return Path(path) if path and data is None else Stored(where, data or b"")

@@ -5,19 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from ofcl.data.images import SUFFIXES, is_image
+from ofcl.data.labels import NotALabel, label_name
 from ofcl.data.raw import Raw, gather
 from ofcl.errors import OfclError
 
-TEST_NAMES = ("test", "val", "valid", "validation")
-"""What the part for testing may be called; the first that is there counts."""
+TRAIN_NAMES = ("train", "training")
+TEST_NAMES = ("test", "testing", "val", "valid", "validation")
+"""What the parts may be called; the first that is there counts."""
 
 
 def image_folder(path: Path) -> Raw:
     """The images below a folder."""
     folders = {p.name.lower(): p for p in sorted(path.iterdir()) if p.is_dir()}
-    test = next((folders[name] for name in TEST_NAMES if name in folders), None)
-    below = {"train": folders.get("train", path)}
-    if "train" in folders and test is not None:
+    train, test = (
+        next((folders[name] for name in names if name in folders), None)
+        for names in (TRAIN_NAMES, TEST_NAMES)
+    )
+    if train is None and test is not None and any(_classes(test).values()):
+        raise OfclError(f"'{test}' has classes, but there is no '{path.name}/train' to learn them")
+    below = {"train": train or path}
+    if train and test:
         below["test"] = test
     found, empty = {}, []
     for part, folder in below.items():
@@ -30,14 +37,25 @@ def image_folder(path: Path) -> Raw:
             f"no images in the subfolders of '{path}'; expected '{path.name}/CLASS/….png' or "
             f"'{path.name}/train/CLASS/….png' ({', '.join(sorted(SUFFIXES))})"
         )
+    for name in {name for _, names in found.values() for name in names}:
+        try:
+            label_name(name)
+        except NotALabel as error:
+            raise OfclError(f"a folder of '{path}' cannot name a class: {error}") from None
     notes = (f"no images in {', '.join(map(repr, empty))}",) if empty else ()
     return gather(path.resolve().name, "image files", found, notes)
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
-    """The images of each subfolder."""
+    """The images of each subfolder and those below it; what is hidden is not meant."""
     return {
-        sub.name: sorted(p for p in sub.rglob("*") if is_image(p))
+        sub.name: sorted(
+            p
+            for p in sub.rglob("*")
+            if is_image(p)
+            and not p.is_dir()
+            and not any(part.startswith(".") for part in p.relative_to(sub).parts)
+        )
         for sub in sorted(folder.iterdir())
         if sub.is_dir() and not sub.name.startswith(".")
     }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ofcl.data.columns import find_meaning, numbers_as_array
+from ofcl.data.columns import find_meaning
 from ofcl.data.labels import check_labels
-from ofcl.data.own.image_folder import TEST_NAMES
-from ofcl.data.raw import Content, Found, Raw, check_alike, gather
+from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
+from ofcl.data.raw import Content, Found, Raw, gather
 from ofcl.data.reading import Damage, Reading
 from ofcl.data.tables import Table, read_table, table_format
 from ofcl.errors import OfclError
+
+Row = tuple[int, Any, str]
+"""The line of a row, its sample and its label."""
 
 _CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "table"}
 
@@ -21,10 +25,13 @@ _CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "
 def tables_of_folder(path: Path) -> dict[str, Path]:
     """`train.csv` and perhaps `test.csv`, or in another format."""
     files = {p.name.split(".")[0].lower(): p for p in sorted(path.iterdir()) if table_format(p)}
-    if "train" not in files:
+    train, test = (
+        next((files[name] for name in names if name in files), None)
+        for names in (TRAIN_NAMES, TEST_NAMES)
+    )
+    if train is None:
         return {}
-    test = next((files[name] for name in TEST_NAMES if name in files), None)
-    return {"train": files["train"], **({"test": test} if test else {})}
+    return {"train": train, **({"test": test} if test else {})}
 
 
 def table_files(name: str, paths: dict[str, Path], how: Reading) -> Raw:
@@ -41,26 +48,43 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
     meaning = find_meaning(tables["train"], how)
     content = _CONTENT[meaning.kind]
     found: dict[str, Found] = {}
+    length: int | None = None  # of lists of numbers, as most in the train table have it
     for part, table in tables.items():
-        samples: list[Any] = []
-        names: list[str] = []
+        for column in (meaning.label, *meaning.columns) if len(table) else ():
+            table.column(column)
+        rows = []
         for i, line in enumerate(table.lines):
             row = {column: values[i] for column, values in table.columns.items()}
             try:
-                sample, label = meaning.read(row)
+                rows.append((line, *meaning.read(row)))
             except ValueError as error:
                 damage.report(f"'{table.name}', line {line}: {error}")
-            else:
-                samples.append(sample)
-                names.append(label)
-        array = samples if content == "texts" else numbers_as_array(samples, table.name)
-        found[part] = array, names
+        if meaning.kind == "list":
+            length = length or _usual_length([sample for _, sample, _ in rows])
+            rows = _of_length(length, rows, table.name, damage)
+        samples: list[Any] = [sample for _, sample, _ in rows]
+        array = samples if content == "texts" else np.array(samples, dtype=np.float64)
+        found[part] = array, [label for _, _, label in rows]
     check_labels(f"column '{meaning.label}' of '{tables['train'].name}'", found["train"][1])
-    if content != "texts" and "test" in found and len(found["test"][1]):
-        check_alike(name, np.asarray(found["train"][0]), np.asarray(found["test"][0]))
     details = {
         "columns": ", ".join(tables["train"].columns),
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
     return gather(name, content, found, damage.notes(name), details)
+
+
+def _usual_length(lists: list[list[float]]) -> int:
+    """The length that most have."""
+    return Counter(map(len, lists)).most_common(1)[0][0] if lists else 0
+
+
+def _of_length(length: int, rows: list[Row], name: str, damage: Damage) -> list[Row]:
+    """The rows whose lists have the length that is wanted."""
+    kept = []
+    for line, numbers, label in rows:
+        if len(numbers) == length:
+            kept.append((line, numbers, label))
+        else:
+            damage.report(f"'{name}', line {line}: {len(numbers)} numbers, others have {length}")
+    return kept
