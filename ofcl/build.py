@@ -15,9 +15,8 @@ from ofcl.config import Settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.form import Form, Pattern
 from ofcl.data.live import Feed, LiveStream, Vocabulary
-from ofcl.data.raw import usual_tasks
 from ofcl.data.reading import Reading, Subset, Track, data_root, quietly
-from ofcl.data.scenario import Share, build_scenario
+from ofcl.data.scenario import Share, build_scenario, usual_tasks
 from ofcl.data.stream import ArrayStream, Stream
 from ofcl.errors import OfclError, unknown
 from ofcl.evaluation import HeldOut, Tested

@@ -9,13 +9,15 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ofcl.cli.progress import track
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.data import load_dataset, read_raw
 from ofcl.data.catalogue import DATASETS
-from ofcl.data.raw import Raw, usual_tasks
+from ofcl.data.raw import Raw
 from ofcl.data.reading import Reading, data_root
+from ofcl.data.scenario import usual_tasks
 from ofcl.errors import OfclError, unknown
 
 app = typer.Typer(help="The data: what there is, what is here, what is in yours.")
@@ -119,7 +121,7 @@ def _describe(raw: Raw) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("kind", raw.content)
     for what, value in raw.details.items():
-        table.add_row(what, value)
+        table.add_row(what, Text(value))
     table.add_row("train", f"{len(raw.train):,}")
     table.add_row("test", "split from train" if raw.test is None else f"{len(raw.test):,}")
     out_console.print(table, highlight=False)
@@ -137,7 +139,7 @@ def _classes(raw: Raw) -> None:
     counts = [np.bincount(part.y, minlength=len(raw.labels)) for part in parts]
     order = np.argsort(-counts[0], kind="stable")
     for c in order[:CLASSES_SHOWN]:
-        table.add_row(raw.labels[c], *(f"{n[c]:,}" for n in counts))
+        table.add_row(Text(raw.labels[c]), *(f"{n[c]:,}" for n in counts))
     out_console.print(table, highlight=False)
     if len(order) > CLASSES_SHOWN:
         say(f"… and {len(order) - CLASSES_SHOWN} classes more")

@@ -264,7 +264,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OfclError as error:
-        err_console.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+        say(f"error: {' '.join(str(error).splitlines())}")
         sys.exit(2)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ofcl.data.catalogue import DATASETS
 from ofcl.data.dataset import Dataset
+from ofcl.data.making import make_dataset
 from ofcl.data.own import looks_like_path, read_own
-from ofcl.data.raw import Raw, make_dataset
+from ofcl.data.raw import Raw
 from ofcl.data.reading import Reading
 from ofcl.errors import unknown
 

@@ -24,6 +24,7 @@ from ofcl.errors import OfclError
 from ofcl.state import State
 
 WATCH, STDIN = "watch:", "-"
+DEEP = 65535.0  # the largest value of grey images of 16 bits; of a stream nobody has seen all
 SETTLED = 0.5  # seconds in which a file must not have changed to be read
 
 Items = Iterable[Any]
@@ -149,27 +150,31 @@ class WatchedFolder:
 
     def _files(self, done: set[str]) -> list[Path]:
         found, now = [], time.time()
-        for folder, folders, names in os.walk(self._path):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for name in names:
-                path = Path(folder) / name
-                if name.startswith(".") or path.suffix in (".tmp", ".partial"):
-                    continue
-                if str(path.relative_to(self._path)) in done:
-                    continue
-                try:
-                    settled = now - path.stat().st_mtime >= SETTLED
-                except OSError:  # it has just gone again
-                    continue
-                if settled:
-                    found.append(path)
+        for path in visible_files(self._path):
+            if str(path.relative_to(self._path)) in done:
+                continue
+            try:
+                settled = now - path.stat().st_mtime >= SETTLED
+            except OSError:  # it has just gone again
+                continue
+            if settled:
+                found.append(path)
         return sorted(found)
+
+
+def visible_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder, but for hidden and partial ones."""
+    for below, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and not name.endswith((".tmp", ".partial")):
+                yield Path(below) / name
 
 
 def samples_of(path: Path, how: Reading) -> list[Sample]:
     """All samples of a file or folder at once, for testing."""
     rows = _Rows(how, None, {})
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    files = sorted(visible_files(path)) if path.is_dir() else [path]
     samples = [s for file in files for s in rows.of_file(file, file.name, 0)]
     for bad in samples:
         if bad.problem:
@@ -187,8 +192,8 @@ class _Rows:
         """The samples of a file from a row on."""
         try:
             if is_image(path):
-                side, label = self._how.image_size, path.parent.name
-                yield Sample(read_image(path, side), label, None, source, 0, last=True)
+                image = read_image(path, self._how.image_size, top=DEEP)
+                yield Sample(image, path.parent.name, None, source, 0, last=True)
             elif path.suffix.lower() == ".npz":
                 yield from self._of_arrays(path, source, start)
             elif table_format(path):

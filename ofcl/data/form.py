@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
-from ofcl.data.raw import standardisation
+from ofcl.data.making import standardisation
 from ofcl.data.text import Embedder, embed, find_embedder
 from ofcl.state import State
 
@@ -88,7 +88,8 @@ class Form:
         if self._pattern.kind == "image":
             return (torch.from_numpy(x).to(self._device).float() / 255 - MEAN) / STD
         if self._standardise is not None:
-            x = self._standardise(x)
+            # What hardly varied in the window may be far out later; as far as numbers go.
+            x = np.nan_to_num(self._standardise(x))
         return torch.from_numpy(x.astype(np.float32)).to(self._device)
 
     def empty(self, name: str, labels: tuple[str, ...]) -> Dataset:

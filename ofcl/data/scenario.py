@@ -32,6 +32,18 @@ class Share:
     test: tuple[np.ndarray, ...]
 
 
+USUAL_TASKS = 5
+
+
+def usual_tasks(classes: int) -> int:
+    """How many tasks there are unless somebody says otherwise: five, fewer for few classes.
+
+    >>> usual_tasks(100), usual_tasks(7), usual_tasks(2)
+    (5, 3, 2)
+    """
+    return min(USUAL_TASKS, max(classes // 2, 2))
+
+
 def class_tasks(order: np.ndarray, tasks: int, class_split: Literal["even", "floor"]) -> Tasks:
     """Cuts an order of classes into tasks.
 

@@ -246,7 +246,7 @@ def test_texts(texts, suffix, ascii_only, encoding):
             for i, text in enumerate(texts)
         ]
     content = "\n".join(rows)
-    with folder() as path, mock.patch("ofcl.data.raw.embed", stand_in):
+    with folder() as path, mock.patch("ofcl.data.making.embed", stand_in):
         try:
             (path / f"t.{suffix}").write_bytes(content.encode(encoding))
         except UnicodeEncodeError:  # not even a file

@@ -192,7 +192,7 @@ def no_embedding(monkeypatch):
         seen.extend(texts)
         return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
 
-    monkeypatch.setattr("ofcl.data.raw.embed", embed)
+    monkeypatch.setattr("ofcl.data.making.embed", embed)
     return seen
 
 

@@ -41,6 +41,8 @@ def npz_file(path: Path, how: Reading) -> Raw:
         other = keys[3] if lonely == keys[2] else keys[2]
         raise OfclError(f"'{path.name}' has {lonely} but no {other}")
     found = {part: _array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
+    if how.image_size is not None:
+        raise OfclError(f"'{path.name}' has arrays, which --image-size cannot resize; leave it out")
     if found["train"][0].ndim > 2:
         unit = pixel_unit([x for x, _ in found.values()])
         found = {

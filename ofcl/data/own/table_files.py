@@ -24,7 +24,12 @@ _CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "
 
 def tables_of_folder(path: Path) -> dict[str, Path]:
     """`train.csv` and perhaps `test.csv`, or in another format."""
-    files = {p.name.split(".")[0].lower(): p for p in sorted(path.iterdir()) if table_format(p)}
+    files: dict[str, Path] = {}
+    for file in sorted(p for p in path.iterdir() if table_format(p)):
+        part = file.name.split(".")[0].lower()
+        if part in files and part in (*TRAIN_NAMES, *TEST_NAMES):
+            raise OfclError(f"'{path}' has both {files[part].name} and {file.name}; keep one")
+        files[part] = file
     train, test = (
         next((files[name] for name in names if name in files), None)
         for names in (TRAIN_NAMES, TEST_NAMES)
