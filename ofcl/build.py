@@ -41,13 +41,19 @@ FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two like
 SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
-def resolve(settings: Settings, dataset: Dataset) -> Settings:
-    """Settings in which nothing is left to be found out: no `auto`, a learning rate."""
+def check_names(settings: Settings) -> None:
+    """Refuses names that nobody knows, before anything is waited for."""
     if settings.method not in METHODS:
         raise unknown("method", settings.method, METHODS)
+    if settings.model not in {*MODELS, "auto"}:
+        raise unknown("model", settings.model, [*MODELS, "auto"])
+    find_device(settings.device)
+
+
+def resolve(settings: Settings, dataset: Dataset) -> Settings:
+    """Settings in which nothing is left to be found out: no `auto`, a learning rate."""
+    check_names(settings)
     model = settings.model
-    if model not in {*MODELS, "auto"}:
-        raise unknown("model", model, [*MODELS, "auto"])
     if model == "auto":
         model = "slim-resnet18" if dataset.kind == "image" else "mlp"
     optimizer = settings.optimizer
@@ -58,7 +64,7 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
     if "tasks" not in settings.model_fields_set and not settings.streams:
         tasks = min(tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
     found = {
-        "dataset": dataset.source or dataset.name,
+        "dataset": settings.dataset if settings.streams else dataset.source or dataset.name,
         "tasks": tasks,
         "model": model,
         "optimizer": optimizer,

@@ -2,14 +2,17 @@
 
 A checkpoint is a folder `<number of events>/` with `tensors.safetensors` and `state.json`. It is
 written under another name, synced and renamed, and carries a checksum over both files, so that
-damage is seen when it is read. The last two are kept.
+damage is seen when it is read. The last two are kept. Samples may arrive without an event: a later
+state of the same number of events is `<number>.001`, and so on.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +26,7 @@ from ofcl.errors import OfclError
 from ofcl.state import State, flatten, unflatten
 
 KEPT = 2
+NAME = r"\d{9}(\.\d{3})?"
 
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, SafetensorError)  # what reading can meet
 
@@ -37,7 +41,7 @@ class Checkpoint(NamedTuple):
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Writes a checkpoint beside the others, then makes it count by renaming; keeps two."""
-    partial, target = folder / "partial", folder / f"{checkpoint.events:09d}"
+    partial = folder / "partial"
     tensors, tree = flatten(checkpoint.state)
     content = json.dumps(
         {"events": checkpoint.events, "seconds": checkpoint.seconds, "state": tree}
@@ -50,6 +54,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             sync(partial / "tensors.safetensors")
             digest = _digest(content, partial / "tensors.safetensors")
             write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
+            target = _place(folder, checkpoint.events, digest)
             if _is_whole(target):  # a resumed run has come here again: it is the same state
                 shutil.rmtree(partial)
                 return
@@ -118,7 +123,17 @@ def explained(path: Path) -> Iterator[None]:
 def _found(folder: Path) -> list[Path]:
     if not folder.exists():
         return []
-    return sorted((path for path in folder.iterdir() if path.name.isdigit()), reverse=True)
+    return sorted((p for p in folder.iterdir() if re.fullmatch(NAME, p.name)), reverse=True)
+
+
+def _place(folder: Path, events: int, digest: str) -> Path:
+    """The first name for so many events that no other whole checkpoint has."""
+    names = (f"{events:09d}" + (f".{n:03d}" if n else "") for n in itertools.count())
+    return next(
+        folder / name
+        for name in names
+        if not _is_whole(folder / name) or digest in (folder / name / "state.json").read_text()[:90]
+    )
 
 
 def _is_whole(path: Path) -> bool:

@@ -101,8 +101,9 @@ class Client:
         """Evaluates its model and the global one on all tasks so far, and turns to the next."""
         self._seen.append(sorted(self._classes))
         seen = self._seen
-        own = {name: value.clone() for name, value in self.model.state_dict().items()}
         test, validation = (held.hits(self.model, seen) for held in (self._test, self._validation))
+        self.grow(width(global_model))  # it may have missed the round in which a class came
+        own = {name: value.clone() for name, value in self.model.state_dict().items()}
         global_model = grown(global_model, outputs(self.model), self._seed)
         taken = {name: global_model[name] for name in self._mixed()}
         self.model.load_state_dict(taken, strict=False)

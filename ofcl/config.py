@@ -256,7 +256,7 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
         settings = Settings(**values)
     except ValidationError as error:
         raise OfclError(_first_problem(error)) from None
-    _check_combination(settings)
+    check_combination(settings)
     return settings
 
 
@@ -271,14 +271,33 @@ def _first_problem(error: ValidationError) -> str:
     return f"{name} = {given!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-def _check_combination(settings: Settings) -> None:
+_STREAMS_ONLY = ("task", "test", "idle")
+_DATASETS_ONLY = (
+    "dataset", "tasks", "limit", "class_order", "task_order", "drop_class", "split", "blurry",
+    "imbalance",
+)  # fmt: skip
+
+
+def check_combination(settings: Settings) -> None:
+    """Refuses values that cannot be together, or of which one would do nothing."""
     if settings.scoring_model == "current" and settings.rescore == "every-round":
         raise OfclError(
             "scoring_model = 'current' changes with every mini-batch, so a score cannot be kept "
             "until the next round; set rescore = 'every-batch', or scoring_model = 'after-round'"
         )
-    if settings.clients > 1 and settings.min_clients > settings.clients:
+    clients = len(settings.streams) or settings.clients
+    if clients > 1 and settings.min_clients > clients:
         raise OfclError(
-            f"min_clients = {settings.min_clients} of {settings.clients} clients: no round could "
+            f"min_clients = {settings.min_clients} of {clients} clients: no round could "
             "ever happen; lower min_clients or add clients"
         )
+    fields = Settings.model_fields
+    given = [name for name in fields if getattr(settings, name) != fields[name].default]
+    if not settings.streams:
+        if lost := [name for name in _STREAMS_ONLY if name in given]:
+            raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")
+        return
+    if lost := [name for name in _DATASETS_ONLY if name in given]:
+        raise OfclError(f"{lost[0]} is for datasets; with --stream it would do nothing")
+    if settings.clients not in (clients, fields["clients"].default):
+        raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")

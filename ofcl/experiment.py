@@ -31,6 +31,8 @@ from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
 from ofcl.state import State
 
+SECONDS_BETWEEN_SAVES = 10  # of a stream that is waited for
+
 
 class Interrupted(OfclError):
     """The run was stopped by Ctrl-C or SIGTERM, after its state had been saved."""
@@ -56,6 +58,8 @@ class Run:
         streams: Sequence[Feed | Items] = (),
         test: Iterable[Any] = (),
     ) -> None:
+        if out is not None:
+            RunDirectory(out).check_new()
         self._begin(settings, dataset, streams, test)
         if out is not None:
             self.directory = RunDirectory(out)
@@ -110,6 +114,7 @@ class Run:
     ) -> None:
         self.events: list[Event] = []
         self._seconds, self._unsaved, self._resumed = 0.0, 0, False
+        self._saved = time.monotonic()
         self._stop = threading.Event()
         self._recorder: Recorder | None = None
         if streams or settings.streams:
@@ -184,7 +189,7 @@ class Run:
         )
 
     def _save(self) -> None:
-        self._unsaved = 0
+        self._unsaved, self._saved = 0, time.monotonic()
         if self.directory is None or self._recorder is None:
             return
         self._recorder.sync()
@@ -199,7 +204,7 @@ class Run:
 
     def _pause(self, seconds: float) -> None:
         """Waits for streams that have nothing to learn; what was learned is saved meanwhile."""
-        if self._unsaved:
+        if self._unsaved and time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
             self._save()
         if self._stop.wait(seconds):
             raise _Stopped
@@ -248,6 +253,8 @@ def run(
     >>> result.rounds, result.anytime_accuracy > 60
     (4, True)
     """
+    if streams and isinstance(streams, list | tuple):
+        settings.setdefault("clients", len(streams))
     if dataset is not None:
         settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
     data = None if isinstance(dataset, str) else dataset

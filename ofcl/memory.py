@@ -172,7 +172,9 @@ class Memory:
         counts = Counter(group.tolist())
         # The released code fills the memory once; what rounding down empties later stays empty.
         filling = self._arrived <= self.size
-        shares = dict(counts) if filling else _SHARES[self.rule](counts, self.size)
+        # Where classes outnumber the places, rounding down would leave none for any.
+        split = even_shares if len(counts) > self.size else _SHARES[self.rule]
+        shares = dict(counts) if filling else split(counts, self.size)
         crowded = {c: (group == c).nonzero().squeeze(1) for c in counts if counts[c] > shares[c]}
         if self.rule == "even" or not self.policy.balanced:
             if crowded:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ofcl import build
 from ofcl.aggregation import Server
 from ofcl.client import Client
-from ofcl.config import Settings
+from ofcl.config import Settings, check_combination
 from ofcl.data import load_dataset
 from ofcl.data.dataset import Dataset
-from ofcl.data.feeds import Items, IteratorFeed, open_feed, samples_of
+from ofcl.data.feeds import (
+    STDIN,
+    WATCH,
+    Items,
+    IteratorFeed,
+    held_out_samples,
+    open_feed,
+    samples_of_item,
+)
 from ofcl.data.form import Pattern
 from ofcl.data.labels import label_name
 from ofcl.data.live import Feed, LiveStream, Sample, Vocabulary
@@ -24,6 +31,8 @@ from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
 from ofcl.evaluation import SeenHeldOut
 from ofcl.state import State
+
+ITERATOR = "iterator"  # what the settings say of a stream that only Python can open again
 
 
 @dataclass
@@ -37,6 +46,7 @@ class Parties:
     warnings: list[str]
     batches: int | None  # None: nobody knows how many will come
     pattern: Pattern = field(default_factory=Pattern)
+    tested: bool = False  # whether streams have samples to test on
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -46,7 +56,12 @@ class Parties:
     def state(self) -> State:
         """What streams have shown so far, for a checkpoint."""
         shape = list(self.pattern.shape)
-        return {"labels": list(self.labels), "kind": self.pattern.kind, "shape": shape}
+        return {
+            "labels": list(self.labels),
+            "kind": self.pattern.kind,
+            "shape": shape,
+            "tested": self.tested,
+        }
 
 
 def dataset_parties(settings: Settings, dataset: Dataset | None) -> Parties:
@@ -78,18 +93,15 @@ def live_parties(
 
     `known` is what a run that is resumed has seen of them.
     """
-    reading = build.build_reading(settings)
-    if streams:
-        feeds: list[Feed] = [s if isinstance(s, Feed) else IteratorFeed(s) for s in streams]
-        names = ("iterator",) * len(feeds)
-    elif set(settings.streams) == {"iterator"}:
-        raise OfclError("this run learned from iterators: resume it from Python, with streams=…")
-    else:
-        names = settings.streams
-        feeds = [open_feed(name, reading, settings.task, settings.idle) for name in names]
-    if len([name for name in names if name == "-"]) > 1:
-        raise OfclError("only one stream can be standard input")
-    settings = settings.model_copy(update={"streams": names, "clients": len(feeds)})
+    build.check_names(settings)
+    feeds, names = _feeds(settings, streams)
+    check_combination(settings.model_copy(update={"streams": names}))
+    if settings.test is not None and not Path(settings.test).exists():
+        raise OfclError(f"no file or folder '{settings.test}' to test on")
+    found: dict[str, Any] = {"streams": names, "clients": len(feeds)}
+    if settings.test is not None:
+        found["test"] = str(Path(settings.test).resolve())
+    settings = settings.model_copy(update=found)
     pattern, vocabulary = Pattern(), Vocabulary()
     if known is not None:
         pattern = Pattern(known["kind"], tuple(known["shape"]))
@@ -105,42 +117,86 @@ def live_parties(
         pause(LOOK_AGAIN)
     if pattern.kind is None:
         raise OfclError("the streams have ended before they brought a single sample")
-    dataset = live[0].form.empty("stream", vocabulary.labels)
+    # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
+    dataset = live[0].form.empty("stream", ())
     settings = build.resolve(settings, dataset)
     build.check_model(settings, dataset)
     dataset = dataset.to(build.find_device(settings.device))
-    if settings.test is not None:
-        held = samples_of(Path(settings.test), reading)
-    else:
-        held = [Sample(x, y) for x, y in test]
-    clients = [
-        build.build_live_client(settings, dataset, k, stream, _held_out(held, stream, vocabulary))
-        for k, stream in enumerate(live)
-    ]
+    held = _held(settings, test, live)
+    if known is not None and known["tested"] and not held:
+        raise OfclError("this run was tested on samples of its own: resume it with test=…")
     warnings = []
-    if len(clients) < settings.min_clients:
-        warnings.append(f"no round will happen: {len(clients)} client is not a federation")
+    if len(feeds) < settings.min_clients:
+        warnings.append(
+            f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
+        )
+    if pattern.kind == "vector" and not streams:
+        warnings.append(f"learning begins when {settings.window} rows have come: numbers are "
+                        "standardised by them (--set window=N)")  # fmt: skip
     return Parties(
         settings=settings,
-        clients=clients,
+        clients=[
+            build.build_live_client(settings, dataset, k, stream, _tested(held, stream, vocabulary))
+            for k, stream in enumerate(live)
+        ],
         server=build.build_server(settings, dataset),
         vocabulary=vocabulary,
         warnings=warnings,
         batches=None,
         pattern=pattern,
+        tested=bool(held),
     )
 
 
-def _held_out(held: Sequence[Sample], stream: LiveStream, vocabulary: Vocabulary) -> SeenHeldOut:
-    """The test samples, made ready as the stream's own are."""
+def _feeds(
+    settings: Settings, streams: Sequence[Feed | Items]
+) -> tuple[list[Feed], tuple[str, ...]]:
+    """Where the clients' samples come from, and the names by which these can be opened again."""
+    if streams:
+        if not isinstance(streams, list | tuple):
+            raise OfclError(f"streams is a {type(streams).__name__}; give a list, one a client")
+        feeds = [s if isinstance(s, Feed) else IteratorFeed(s) for s in streams]
+        return feeds, (ITERATOR,) * len(feeds)
+    if set(settings.streams) == {ITERATOR}:
+        raise OfclError("this run learned from iterators: resume it from Python, with streams=…")
+    if settings.streams.count(STDIN) > 1:
+        raise OfclError("only one stream can be standard input")
+    names = tuple(
+        f"{WATCH}{Path(name.removeprefix(WATCH)).resolve()}" if name.startswith(WATCH) else name
+        for name in settings.streams
+    )
+    reading = build.build_reading(settings)
+    return [open_feed(name, reading, settings.task, settings.idle) for name in names], names
+
+
+def _held(settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]) -> list[Sample]:
+    """The samples to test on, in the form of the streams' own."""
+    if settings.test is not None:
+        known = next((s.feed.known for s in live if "columns" in s.feed.known), {})
+        held = held_out_samples(
+            Path(settings.test), build.build_reading(settings), settings.task, dict(known)
+        )
+    else:
+        held = [sample for item in test for sample in samples_of_item(item, 0)]
+    try:
+        return [
+            replace(sample, x=live[0].form.checked(sample.x), label=label_name(sample.label))
+            for sample in held
+        ]
+    except ValueError as error:
+        raise OfclError(f"a sample to test on cannot be used: {error}") from None
+
+
+def _tested(held: Sequence[Sample], stream: LiveStream, vocabulary: Vocabulary) -> SeenHeldOut:
+    """The samples to test on, made ready as the stream's own are, when that is known."""
     made: list[Tensor] = []
 
     def samples() -> Tensor:
         if not made:
-            made.append(stream.form.tensor([stream.form.checked(sample.x) for sample in held]))
-        return torch.cat(made)
+            made.append(stream.form.tensor([sample.x for sample in held]))
+        return made[0]
 
     def places() -> dict[str, int]:
         return {label: place for place, label in enumerate(vocabulary.labels)}
 
-    return SeenHeldOut(samples, [label_name(sample.label) for sample in held], places)
+    return SeenHeldOut(samples, [sample.label for sample in held], places)

@@ -60,7 +60,10 @@ def summarise(
                 skipped += 1
     if tasks is None:
         tasks = 1 + max((task for _, task in [*test, *stream]), default=0)
-    last_task = tasks - 1
+        # Streams have as many tasks as they have; each client ends with its own last one.
+        ends = {k: max((t for j, t in test if j == k), default=tasks - 1) for k in range(clients)}
+    else:
+        ends = dict.fromkeys(range(clients), tasks - 1)
 
     def matrix(part: str) -> list[list[metrics.Row]]:
         hits = {key: getattr(event, part) for key, event in test.items()}
@@ -70,7 +73,11 @@ def summarise(
         ]
 
     def last(part: str) -> list[Hits]:
-        return [getattr(test[k, last_task], part) for k in range(clients) if (k, last_task) in test]
+        return [getattr(test[end], part) for end in ends.items() if end in test]
+
+    def to_its_end(matrices: list[list[metrics.Row]]) -> list[list[metrics.Row]]:
+        return [[row[: ends[k] + 1] for row in rows[: ends[k] + 1]]
+                for k, rows in enumerate(matrices)]  # fmt: skip
 
     accuracy = matrix("test")
     pooled = [
@@ -81,12 +88,14 @@ def summarise(
     anytime = [_along_stream(*key, stream[key]) for key in sorted(stream)]
     samples = sum(part["samples"] for part in anytime)
     return Result(
-        A=metrics.mean(metrics.last_accuracy(rows) for rows in accuracy),
-        F=metrics.mean(metrics.forgetting(rows) for rows in accuracy),
+        A=metrics.mean(metrics.last_accuracy(rows) for rows in to_its_end(accuracy)),
+        F=metrics.mean(metrics.forgetting(rows) for rows in to_its_end(accuracy)),
         global_A=metrics.last_accuracy(global_accuracy),
         global_F=metrics.forgetting(global_accuracy),
         balanced_accuracy=metrics.mean(map(metrics.balanced_accuracy, last("test"))),
-        validation_A=metrics.mean(metrics.last_accuracy(rows) for rows in matrix("validation")),
+        validation_A=metrics.mean(
+            metrics.last_accuracy(rows) for rows in to_its_end(matrix("validation"))
+        ),
         anytime_accuracy=100 * sum(p["correct"] for p in anytime) / samples if samples else None,
         anytime_loss=sum(p["loss"] for p in anytime) / samples if samples else None,
         rounds=len(rounds),

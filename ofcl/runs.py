@@ -38,8 +38,8 @@ class RunDirectory:
 
     # Making and opening
 
-    def create(self, settings: Settings, labels: tuple[str, ...], made_with: State) -> None:
-        """Makes the directory of a new run; one that has something in it is refused."""
+    def check_new(self) -> None:
+        """Refuses a directory that has something in it."""
         left = {"settings.toml.partial"}  # of a process that was killed right here
         if self.path.exists() and (
             not self.path.is_dir() or {p.name for p in self.path.iterdir()} - left
@@ -47,6 +47,10 @@ class RunDirectory:
             run = (self.path / "settings.toml").exists()
             choices = f"go on with it: ofcl resume {self.path}; or " if run else ""
             raise OfclError(f"'{self.path}' exists; {choices}give another directory with --out")
+
+    def create(self, settings: Settings, labels: tuple[str, ...], made_with: State) -> None:
+        """Makes the directory of a new run."""
+        self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)

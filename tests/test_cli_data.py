@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from ofcl.cli import main as cli
 from tests.data.test_sources import FILES
@@ -104,6 +105,24 @@ def test_inspect_shows_columns_classes_and_a_command(ofcl, table):
     assert ["b", "20"] in words
     assert "suggested: 2 tasks of about 1.5 classes of 3" in err
     assert f"ofcl run --dataset {table} --label 'diagnosis' --tasks 2" in err
+
+
+def test_inspect_of_mixed_images_suggests_a_size(ofcl, tmp_path):
+    for label, side in (("cat", 20), ("dog", 30)):
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for n in range(3):
+            Image.new("RGB", (side, 40)).save(tmp_path / "photos" / label / f"{n}.png")
+    code, out, err = ofcl("data", "inspect", tmp_path / "photos")
+    assert code == 0
+    assert "20 × 40 to 30 × 40" in out
+    assert "--image-size 32 --tasks 2" in err
+
+
+def test_a_class_may_be_called_anything(ofcl, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("v,label\n" + "".join(f"{n},{'[red]' if n % 2 else 'b'}\n" for n in range(8)))
+    _, out, _ = ofcl("data", "inspect", path)
+    assert "[red]" in out
 
 
 def test_inspect_does_not_embed(ofcl, tmp_path):

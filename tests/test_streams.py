@@ -138,9 +138,104 @@ def test_iterators_must_be_brought_again(tmp_path):
 
 def test_parties_with_samples_of_different_form_are_refused():
     other = [(np.ones(3), "a")] * 10
-    with pytest.raises(StreamError, match="client 1.*vectors of 3; the samples so far are .* 6"):
+    with pytest.raises(StreamError, match="client 1.*vectors of 3, but so far it was vectors of 6"):
         for _ in Run(make_settings(TINY), streams=[samples(0), other]):
             pass
+
+
+def test_a_run_can_be_resumed_when_parties_know_different_classes(tmp_path):
+    """And a client that missed the round of a class can end its task."""
+    made = make_settings({**TINY, "checkpoint_every": 3, "dropout": 0.4, "min_clients": 1})
+    streams = [reopened(0, tasks=(("a", "b"), ("c",))), reopened(1, tasks=(("a",), ("b", "d")))]
+    for stop_after in (9, 20, 33):
+        folder = tmp_path / str(stop_after)
+        for _ in Run(made, out=folder / "whole", streams=streams):
+            pass
+        for n, _ in enumerate(Run(made, out=folder / "broken", streams=streams), 1):
+            if n == stop_after:
+                break
+        ofcl.resume(folder / "broken", streams=streams)
+        for one, other in zip(whole(folder / "whole"), whole(folder / "broken"), strict=True):
+            assert_same(one, other)
+
+
+def test_every_event_of_a_broken_run_is_there_and_in_order(tmp_path):
+    made = make_settings({**TINY, "checkpoint_every": 1})
+    streams = [reopened(0), reopened(1)]
+    one = Run(made, out=tmp_path / "whole", streams=streams)
+    for _ in one:
+        pass
+    run = Run(made, out=tmp_path / "broken", streams=streams)
+    told = []
+    while True:
+        for n, event in enumerate(run):
+            told.append(event)
+            if n == 3:
+                run._save()
+                break
+        else:
+            break
+        run._lock.close()
+        run = Run.resume(tmp_path / "broken", streams=streams)
+    assert run.events == one.events
+    assert told == one.events
+
+
+def test_clients_with_different_numbers_of_tasks_all_count():
+    streams = [samples(0), samples(1, tasks=(("a", "b"),))]
+    run = Run(make_settings(TINY), streams=streams, test=list(samples(2, named=False)))
+    for _ in run:
+        pass
+    result = run.result()
+    ends = [result.accuracy[0][2], result.accuracy[1][0]]
+    means = [sum(v for v in row if v is not None) / sum(v is not None for v in row) for row in ends]
+    assert result.A == pytest.approx(sum(means) / 2)
+
+
+def test_mistakes_are_told_before_anything_is_waited_for(tmp_path):
+    (tmp_path / "empty").mkdir()
+    stream = {"streams": [f"watch:{tmp_path / 'empty'}"]}
+    for values, problem in (
+        ({"method": "foo"}, "unknown method 'foo'"),
+        ({"model": "foo"}, "unknown model 'foo'"),
+        ({"device": "cuda:9"}, "cuda:9"),
+        ({"test": str(tmp_path / "nope.csv")}, "no file or folder .*nope.csv' to test on"),
+        ({"dataset": "digits"}, "dataset is for datasets; with --stream"),
+        ({"limit": 3}, "limit is for datasets"),
+        ({"clients": 3}, "1 streams are 1 clients, not 3"),
+    ):
+        with pytest.raises(OfclError, match=problem):
+            Run(make_settings({**stream, **values}))
+    with pytest.raises(OfclError, match="test is for streams; without --stream"):
+        make_settings({"test": "x.csv"})
+    with pytest.raises(OfclError, match="limit is for datasets"):
+        ofcl.run(streams=[samples(0)], limit=3)
+    with pytest.raises(OfclError, match="streams is a generator; give a list"):
+        Run(make_settings(TINY), streams=samples(0))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "x").write_text("")
+    with pytest.raises(OfclError, match="exists"):
+        Run(make_settings(stream), out=tmp_path / "run")
+
+
+def test_samples_to_test_on_are_checked_at_the_start():
+    for test, problem in (
+        ([(np.ones(3), "a")], "vectors of 3, but so far it was vectors of 6"),
+        ([(np.ones(6), None)], "the label is missing"),
+        ([3], "neither"),
+    ):
+        with pytest.raises(OfclError, match=f"a sample to test on cannot be used: .*{problem}"):
+            Run(make_settings(TINY), streams=[samples(0)], test=test)
+
+
+def test_a_run_that_was_tested_is_resumed_with_its_test(tmp_path):
+    streams, test = [reopened(0)], list(samples(2, named=False))
+    run = Run(make_settings(TINY), out=tmp_path / "run", streams=streams, test=test)
+    for _, _ in zip(range(5), run, strict=False):
+        run._save()
+    run._lock.close()
+    with pytest.raises(OfclError, match="resume it with test="):
+        ofcl.resume(tmp_path / "run", streams=streams)
 
 
 def test_streams_without_a_sample():
@@ -240,6 +335,20 @@ def test_watched_folders(folders):
     assert result["rounds"] > 5
     assert result["A"] > 60
     assert sum(part["samples"] for part in result["anytime"]) == 320
+    settings = (folders / "run" / "settings.toml").read_text()
+    assert f'test = "{folders / "one" / "3.csv"}"' in settings
+
+
+def test_the_columns_of_test_data_are_found_by_their_names(folders):
+    content = (folders / "one" / "3.csv").read_text().splitlines()
+    turned = [",".join(line.split(",")[::-1]) for line in content]
+    (folders / "turned.csv").write_text("\n".join(turned) + "\n")
+    found = []
+    for n, name in enumerate(("one/3.csv", "turned.csv")):
+        out = folders / f"run {n}"
+        command(*shell(folders, out, "--idle", "0.2", "--test", folders / name, "-q"))
+        found.append(json.loads((out / "result.json").read_text())["A"])
+    assert found[0] == found[1]
 
 
 def test_standard_input(tmp_path):
@@ -259,8 +368,35 @@ def test_standard_input(tmp_path):
     assert sum(part["samples"] for part in result["anytime"]) == 180
 
 
+def test_ctrl_c_on_a_pipe_that_stays_open(tmp_path):
+    rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
+    arguments = ["run", "--stream", "-", *SHELL, "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ofcl.cli.main", *arguments], stdin=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    process.stdin.write("\n".join(rows[:-2]) + "\n" + rows[-2][:10])
+    process.stdin.flush()
+    file = tmp_path / "run" / "events.jsonl"
+    while not file.exists() or file.read_text().count('"learned"') < 35:
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    err = process.stderr.read()
+    assert process.wait() == 130
+    assert err.strip().splitlines()[-1].startswith("stopped; go on with")
+    resumed = subprocess.run(
+        [sys.executable, "-m", "ofcl.cli.main", "resume", str(tmp_path / "run"), "--json"],
+        input=rows[-2][10:] + "\n" + rows[-1] + "\n", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    # Half a line and three samples were waiting when it was stopped; all are learned.
+    assert sum(part["samples"] for part in json.loads(resumed.stdout)["anytime"]) == 180
+
+
 def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, monkeypatch):
     monkeypatch.setattr(feeds, "SETTLED", 0.0)
+    monkeypatch.setattr(feeds, "LOOK", 0.0)
     values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05}
     made = make_settings(
         {**values, "streams": [f"watch:{folders / name}" for name in ("one", "two")]}
@@ -274,8 +410,12 @@ def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, 
             pass
     (folders / "one" / "2.csv").write_text(good)
     ofcl.resume(folders / "broken")
-    for one, other in zip(whole(folders / "whole"), whole(folders / "broken"), strict=True):
-        assert_same(one, other)
+    (result, state), (mended, other) = whole(folders / "whole"), whole(folders / "broken")
+    assert result == mended
+    assert_same(state["server"], other["server"])
+    for one, two in zip(state["engine"]["clients"], other["engine"]["clients"], strict=True):
+        assert_same(one["learner"], two["learner"])
+        assert one["stream"]["taken"] == two["stream"]["taken"]
 
 
 def test_killed_while_files_arrive(folders):

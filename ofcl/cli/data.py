@@ -15,6 +15,7 @@ from ofcl.cli.progress import track
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.data import load_dataset, read_raw
 from ofcl.data.catalogue import DATASETS
+from ofcl.data.images import image_sizes
 from ofcl.data.raw import Raw
 from ofcl.data.reading import Reading, data_root
 from ofcl.data.scenario import usual_tasks
@@ -29,6 +30,7 @@ Name = Annotated[str, typer.Argument(help="A dataset's name (ofcl data list).")]
 Embedder = Annotated[str, typer.Option(help="e5-small-v2, minilm, or a model's name or folder.")]
 
 CLASSES_SHOWN = 20
+IMAGES_LOOKED_AT = 1000
 
 
 @app.command("list")
@@ -112,14 +114,21 @@ def inspect(
         track=track,
     )
     raw = read_raw(path, how, say)
-    _describe(raw)
+    sizes = set()
+    if raw.content == "image files":
+        sizes = image_sizes(list(raw.train.samples)[:IMAGES_LOOKED_AT])
+    _describe(raw, sizes)
     _classes(raw)
-    _suggest(raw, path, how)
+    _suggest(raw, path, how, mixed=len(sizes) > 1)
 
 
-def _describe(raw: Raw) -> None:
+def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("kind", raw.content)
+    if sizes:
+        small, large = min(sizes), max(sizes)
+        to = "" if small == large else f" to {large[0]} × {large[1]}"
+        table.add_row("size", f"{small[0]} × {small[1]}{to}")
     for what, value in raw.details.items():
         table.add_row(what, Text(value))
     table.add_row("train", f"{len(raw.train):,}")
@@ -145,12 +154,13 @@ def _classes(raw: Raw) -> None:
         say(f"… and {len(order) - CLASSES_SHOWN} classes more")
 
 
-def _suggest(raw: Raw, path: str, how: Reading) -> None:
+def _suggest(raw: Raw, path: str, how: Reading, mixed: bool) -> None:
     classes = len(np.unique(raw.train.y))
     tasks = usual_tasks(classes)
     options = [f"--dataset {path}"]
     options += [f"--label '{how.label}'"] if how.label else []
     options += [f"--text '{how.text}'"] if how.text else []
+    options += ["--image-size 32"] if mixed else []
     err_console.print(
         f"suggested: {tasks} task{'s' if tasks > 1 else ''} of about {classes / tasks:.3g} classes "
         f"of {classes}\n  ofcl run {' '.join(options)} --tasks {tasks}",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import queue
+import select
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,18 +13,16 @@ from typing import IO, Any
 import numpy as np
 from torch import Tensor
 
-from ofcl.data.columns import Meaning, find_meaning
-from ofcl.data.images import Unreadable, is_image, read_image
-from ofcl.data.live import ALL, Feed, Sample
-from ofcl.data.own.arrays import read_arrays
-from ofcl.data.reading import Damage, Reading
-from ofcl.data.tables import Table, decode_line, parse_json_row, read_table, table_format
+from ofcl.data.live import Feed, Sample, StreamError
+from ofcl.data.reading import Reading
+from ofcl.data.rows import Rows
 from ofcl.errors import OfclError
 from ofcl.state import State
 
 WATCH, STDIN = "watch:", "-"
-DEEP = 65535.0  # the largest value of grey images of 16 bits; of a stream nobody has seen all
 SETTLED = 0.5  # seconds in which a file must not have changed to be read
+LOOK = 0.5  # seconds between two looks at a folder
+UNFINISHED = (".tmp", ".part", ".partial")  # endings of files that are still being written
 
 Items = Iterable[Any]
 """What an iterator brings: (x, y) or (x, y, task), of a sample or a batch; None: nothing now."""
@@ -34,6 +31,8 @@ Items = Iterable[Any]
 def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> Feed:
     """A feed by the name that the command line has for it."""
     if name == STDIN:
+        if sys.stdin is None:
+            raise OfclError("standard input is closed; nothing can be read from it")
         return JsonLines(sys.stdin.buffer, how, task)
     if name.startswith(WATCH):
         return WatchedFolder(Path(name.removeprefix(WATCH)), how, task, idle)
@@ -41,86 +40,116 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
 
 
 class IteratorFeed:
-    """Samples of any iterable, or of a function that opens one behind so many samples."""
+    """Samples of any iterable, or of a function that opens one behind so many samples.
+
+    What can be gone through again, such as a list, is opened behind what was learned; an iterator
+    goes on with what it brings next.
+    """
 
     def __init__(self, items: Items | Callable[[int], Items]) -> None:
         self._items = items
-        self.rereads = callable(items)
+        self.rereads = callable(items) or iter(items) is not items
         self.known: State = {}
 
-    def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
-        """The samples; those of an iterable are what it brings next."""
+    def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
+        """The samples, those of an item at once."""
         start = taken.get("", 0)
         items = self._items(start) if callable(self._items) else self._items
-        row = start
+        row = start if callable(self._items) or not self.rereads else 0
         for item in items:
-            if item is None:
-                yield None
-                continue
-            for x, y, task in _samples(item):
-                yield Sample(x, y, task, "", row)
-                row += 1
+            samples = [] if item is None else samples_of_item(item, row)
+            row += len(samples)
+            fresh = [sample for sample in samples if sample.row >= start]
+            if fresh or not samples:
+                yield fresh
+        if row < start:
+            raise StreamError(
+                f"there are {row} samples, but {start} were learned; for what comes behind those "
+                "give an iterator"
+            )
 
 
-def _samples(item: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """The samples of one item: a single one, or a batch."""
+def samples_of_item(item: Any, row: int) -> list[Sample]:
+    """The samples of what an iterator brings: one, or a batch with a task or a task each."""
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise OfclError(f"a stream brings (x, y) or (x, y, task), not a {type(item).__name__}")
+        problem = f"a stream brings (x, y) or (x, y, task), not a {type(item).__name__}"
+        return [Sample(None, None, None, "", row, problem)]
     x, y, task = (*item, None)[:3]
-    if isinstance(y, Tensor):
-        y = y.tolist()
-    if isinstance(y, str | bytes) or np.ndim(y) == 0:
-        yield x, y, task
-        return
-    if len(x) != len(y):
-        raise OfclError(f"a stream brought {len(x)} samples with {len(y)} labels")
-    for one, label in zip(x, y, strict=True):
-        yield one, label, task
+    y, task = (v.tolist() if isinstance(v, Tensor | np.ndarray) else v for v in (y, task))
+    if not isinstance(y, list | tuple):
+        return [Sample(x, y, task, "", row)]
+    tasks = task if isinstance(task, list | tuple) else [task] * len(y)
+    if not len(x) == len(y) == len(tasks):
+        problem = f"a batch of {len(x)} samples with {len(y)} labels and {len(tasks)} tasks"
+        return [Sample(None, None, None, "", row, problem)]
+    return [Sample(*one, "", row + n) for n, one in enumerate(zip(x, y, tasks, strict=True))]
 
 
 class JsonLines:
-    """Samples as lines of JSON, from a pipe or a file that is standard input."""
+    """Samples as lines of JSON, from a file or a pipe.
+
+    A file is opened again where it was. A pipe brings what comes next; what was read of it and not
+    yet handed out is kept.
+    """
 
     def __init__(self, file: IO[bytes], how: Reading, task: str | None = None) -> None:
         self._file, self._how, self._task = file, how, task
         self.rereads = file.seekable()
         self.known: State = {}
 
-    def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
+    def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
         """The samples of the lines, as they come."""
         source = "standard input"
-        skip = taken.get(source, 0) if self.rereads else 0
-        if self.rereads:
-            self._file.seek(0)
-        row = skip if self.rereads else taken.get(source, 0)
-        lines: queue.Queue[bytes | None] = queue.Queue(maxsize=1000)
-        threading.Thread(target=self._read, args=(lines, skip), daemon=True).start()
-        rows = _Rows(self._how, self._task, self.known, source)
+        rows, start = Rows(self._how, self._task, self.known), taken.get(source, 0)
+        row = 0 if self.rereads else start
+        for line in self._again() if self.rereads else self._piped():
+            if line is None:
+                yield []
+                continue
+            if row >= start and line.strip():
+                yield [rows.of_line(line, source, row)]
+            row += 1
+        if start and row <= start and (row < start or not self.rereads):
+            raise StreamError(
+                f"standard input has nothing behind the {start} lines that were learned; give it "
+                "what comes next, for example: tail -f FILE | ofcl resume DIRECTORY"
+            )
+
+    def _again(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        yield from self._file
+
+    def _piped(self) -> Iterator[bytes | None]:
+        """Lines of a pipe without waiting for them: None where there is none yet.
+
+        Read from the descriptor: a thread that waits in a buffered file cannot be stopped.
+        """
+        descriptor = self._file.fileno()
+        left = self.known.get("left", "").encode("latin1")
         while True:
-            try:
-                line = lines.get(timeout=0.02)
-            except queue.Empty:
+            *lines, left = left.split(b"\n")
+            for n, line in enumerate(lines):
+                self.known["left"] = b"\n".join([*lines[n + 1 :], left]).decode("latin1")
+                yield line
+            if not select.select([descriptor], [], [], 0)[0]:
                 yield None
                 continue
-            if line is None:
+            more = os.read(descriptor, 65536)
+            if not more:
+                self.known["left"] = ""
+                if left:
+                    yield left
                 return
-            if line.strip():
-                yield rows.of_line(line, row)
-            row += 1
-
-    def _read(self, lines: queue.Queue[bytes | None], skip: int) -> None:
-        for number, line in enumerate(self._file):
-            if number >= skip:
-                lines.put(line)
-        lines.put(None)
+            left += more
+            self.known["left"] = left.decode("latin1")
 
 
 class WatchedFolder:
     """Files that appear in a folder: images in subfolders by class, tables, npz.
 
-    A file is read once, when it has not changed for a moment; files of one look come by name. Who
-    writes there should write elsewhere and rename into place. Hidden files, and those that end with
-    .tmp or .partial, are not looked at.
+    A file is read when it has not changed for a moment; files of one look come by name. Rows that
+    are added to a table later are read too. Who writes there should write elsewhere and rename into
+    place. Hidden and unfinished files, and run directories, are not looked at.
     """
 
     rereads = True
@@ -131,136 +160,89 @@ class WatchedFolder:
         if not path.is_dir():
             raise OfclError(f"'{path}' is not a folder; make it, then files that appear are read")
         self._path, self._how, self._task, self._idle = path, how, task, idle
-        self.known: State = {}
+        self.known: State = {"read": {}}  # of each file: size and time of change, and its rows
 
-    def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
+    def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
         """The samples of files, old ones first, then those that appear."""
-        done = {source for source, rows in taken.items() if rows == ALL}
-        rows = _Rows(self._how, self._task, self.known)
+        read: dict[str, list[int]] = self.known["read"]
+        unread = [name for name, (*_, rows) in read.items() if taken.get(name, 0) < rows]
+        for name in unread:  # not all of it was learned
+            del read[name]
+        rows, looks = Rows(self._how, self._task, self.known), _Looks(self._path)
         since = time.monotonic()
         while True:
-            for path in self._files(done):
-                name = str(path.relative_to(self._path))
-                done.add(name)
-                yield from rows.of_file(path, name, taken.get(name, 0))
+            for name, mark in looks.changed(read):
+                start = taken.get(name)
+                row = start or 0
+                for sample in rows.of_file(self._path / name, name, start):
+                    row = max(row, sample.row + 1)
+                    yield [sample]
+                read[name] = [*mark, row]
+                since = time.monotonic()
+            if looks.settling:
                 since = time.monotonic()
             if self._idle is not None and time.monotonic() - since >= self._idle:
                 return
-            yield None
+            yield []
 
-    def _files(self, done: set[str]) -> list[Path]:
-        found, now = [], time.time()
-        for path in visible_files(self._path):
-            if str(path.relative_to(self._path)) in done:
-                continue
+
+class _Looks:
+    """Looks at a folder from time to time, and finds files that have settled since."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._last = path, -LOOK
+        self._seen: dict[str, tuple[list[int], float]] = {}
+
+    @property
+    def settling(self) -> bool:
+        """Whether there are files that were still changing when it last looked."""
+        return bool(self._seen)
+
+    def changed(self, read: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
+        """Files that are new or have changed since they were read, by name, each with its mark."""
+        now = time.monotonic()
+        if now - self._last < LOOK:
+            return []
+        self._last, found, seen = now, [], {}
+        for path in visible_files(str(self._path)):
+            name = os.path.relpath(path, self._path)
             try:
-                settled = now - path.stat().st_mtime >= SETTLED
+                status = os.stat(path)
             except OSError:  # it has just gone again
                 continue
-            if settled:
-                found.append(path)
+            mark = [status.st_size, status.st_mtime_ns]
+            if name in read and read[name][:2] == mark:
+                continue
+            before, since = self._seen.get(name, (mark, now))
+            since = since if before == mark else now
+            if now - since >= SETTLED:
+                found.append((name, mark))
+            else:
+                seen[name] = mark, since
+        self._seen = seen
         return sorted(found)
 
 
-def visible_files(folder: Path) -> Iterator[Path]:
-    """The files below a folder, but for hidden and partial ones."""
+def visible_files(folder: str) -> Iterator[str]:
+    """The files below a folder, but for hidden and unfinished ones and those of runs."""
     for below, folders, names in os.walk(folder):
+        if "settings.toml" in names:
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
-            if not name.startswith(".") and not name.endswith((".tmp", ".partial")):
-                yield Path(below) / name
+            if not name.startswith(".") and not name.endswith(UNFINISHED):
+                yield os.path.join(below, name)
 
 
-def samples_of(path: Path, how: Reading) -> list[Sample]:
-    """All samples of a file or folder at once, for testing."""
-    rows = _Rows(how, None, {})
-    files = sorted(visible_files(path)) if path.is_dir() else [path]
-    samples = [s for file in files for s in rows.of_file(file, file.name, 0)]
+def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -> list[Sample]:
+    """All samples of a file or folder at once, read as those of a stream are."""
+    if not path.exists():
+        raise OfclError(f"no file or folder '{path}' to test on")
+    rows = Rows(how, task, known)
+    files = sorted(visible_files(str(path))) if path.is_dir() else [str(path)]
+    samples = [s for file in files for s in rows.of_file(Path(file), os.path.basename(file), None)]
     for bad in samples:
         if bad.problem:
             raise OfclError(bad.problem)
     return samples
-
-
-class _Rows:
-    """Reads files and lines of one stream; what columns mean, the first one decides."""
-
-    def __init__(self, how: Reading, task: str | None, known: State, source: str = "") -> None:
-        self._how, self._task, self._known, self._source = how, task, known, source
-
-    def of_file(self, path: Path, source: str, start: int) -> Iterator[Sample]:
-        """The samples of a file from a row on."""
-        try:
-            if is_image(path):
-                image = read_image(path, self._how.image_size, top=DEEP)
-                yield Sample(image, path.parent.name, None, source, 0, last=True)
-            elif path.suffix.lower() == ".npz":
-                yield from self._of_arrays(path, source, start)
-            elif table_format(path):
-                yield from self._of_table(path, source, start)
-            else:
-                yield _bad(source, 0, f"'{source}' is no image, table or npz")
-        except (OfclError, Unreadable) as error:
-            yield _bad(source, 0, str(error))
-
-    def of_line(self, line: bytes, row: int) -> Sample:
-        """The sample of a line of JSON."""
-        try:
-            values = parse_json_row(decode_line(self._source, row + 1, line))
-            columns = {name: [value] for name, value in values.items()}
-            meaning = self._meaning(Table(self._source, columns, [row + 1]))
-            return self._of_row(meaning, values, self._source, row, last=False)
-        except (OfclError, ValueError) as error:
-            return _bad(self._source, row, f"{self._source}, line {row + 1}: {error}", last=False)
-
-    def _of_table(self, path: Path, source: str, start: int) -> Iterator[Sample]:
-        damage = Damage(self._how.on_bad)
-        table = read_table(path, damage)
-        meaning = self._meaning(table)
-        if start == 0:
-            for problem in damage.problems:
-                yield _bad(source, -1, problem, last=False)
-        if not len(table):
-            yield _bad(source, 0, f"'{source}' has no rows")
-        for row in range(start, len(table)):
-            values = {name: column[row] for name, column in table.columns.items()}
-            last = row == len(table) - 1
-            try:
-                yield self._of_row(meaning, values, source, row, last)
-            except ValueError as error:
-                yield _bad(source, row, f"'{source}', line {table.lines[row]}: {error}", last)
-
-    def _of_row(
-        self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int, last: bool
-    ) -> Sample:
-        x, label = meaning.read(values)
-        task = values.get(self._task) if self._task else None
-        return Sample(x, label, task, source, row, last)
-
-    def _of_arrays(self, path: Path, source: str, start: int) -> Iterator[Sample]:
-        arrays = read_arrays(path)
-        keys = next((k for k in (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
-                     if set(k) <= arrays.keys()), None)  # fmt: skip
-        if keys is None or len(arrays[keys[0]]) != len(arrays[keys[1]]):
-            raise OfclError(f"'{source}' needs arrays x and y of one length")
-        x, y = (arrays[key] for key in keys)
-        for row in range(start, len(y)):
-            label = y[row].tolist() if np.ndim(y[row]) == 0 else y[row][0].tolist()
-            yield Sample(x[row], label, None, source, row, last=row == len(y) - 1)
-
-    def _meaning(self, table: Table) -> Meaning:
-        """What the columns mean; a table that lacks one of them is refused."""
-        if "columns" not in self._known:
-            # The column of the tasks is not one of the numbers.
-            columns = {n: c for n, c in table.columns.items() if n != self._task}
-            found = find_meaning(Table(table.name, columns, table.lines), self._how)
-            self._known |= {"label": found.label, "kind": found.kind, "columns": found.columns}
-        known = self._known
-        meaning = Meaning(known["label"], known["kind"], tuple(known["columns"]))
-        for name in (meaning.label, *meaning.columns):
-            table.column(name)
-        return meaning
-
-
-def _bad(source: str, row: int, problem: str, last: bool = True) -> Sample:
-    return Sample(None, None, None, source, row, last, problem)

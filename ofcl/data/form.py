@@ -64,13 +64,16 @@ class Form:
         if self._pattern.kind is None:
             self._pattern.kind, self._pattern.shape = found.kind, found.shape
         elif found != self._pattern:
-            raise ValueError(f"{_words(found)}; the samples so far are {_words(self._pattern)}")
+            hint = "; --image-size brings them to one" if found.kind == "image" else ""
+            raise ValueError(f"{_words(found)}, but so far it was {_words(self._pattern)}{hint}")
         return value
 
-    def fitted(self, pending: Sequence[Any], ended: bool) -> bool:
-        """Whether samples can be made ready: where a window is asked for, it must be full."""
+    def fit(self, pending: Sequence[Any], ended: bool) -> bool:
+        """Fits what a window is asked for; False: it is not full yet, and nothing can be made."""
         if self._window is None or self._standardise is not None or self._pattern.kind != "vector":
             return True
+        if len(pending) < self._window and not ended:
+            return False
         rows = [s.x for s in pending if not s.problem]
         if len(rows) < self._window and not (ended and rows):
             return False

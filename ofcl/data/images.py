@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -119,6 +119,15 @@ def read_images(
         return images[: len(kept)], np.array(kept, dtype=np.int64)
 
     return read
+
+
+def image_sizes(paths: Sequence[ImageFile]) -> set[tuple[int, int]]:
+    """The widths and heights of those images that can be read."""
+    sizes = set()
+    for path in paths:
+        with suppress(Unreadable), _opened(path) as image:
+            sizes.add(_upright_size(image))
+    return sizes
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Streams that have no end: samples as they arrive, in mini-batches, with classes nobody announced.
 
 A `Feed` brings samples: from an iterator, a watched folder, standard input (`feeds.py`). A
-`LiveStream` makes mini-batches of them. What it has handed out counts as learned, sample by sample;
-a feed that can be opened again is opened behind those.
+`LiveStream` makes mini-batches of them. Every sample has a source (a file, or "" where there is
+only one) and a row in it; `taken` says how many rows of each source have been handed out, and what
+was handed out counts as learned. A feed that can be opened again is opened behind those; of one
+that cannot, the samples that came but were not handed out are kept in the stream's state.
 """
 
 from __future__ import annotations
@@ -22,11 +24,9 @@ from ofcl.errors import OfclError
 from ofcl.events import Appeared, Event, Skipped
 from ofcl.state import State
 
-ALL = -1  # rows of a source that has been learned to its end
-
 
 class StreamError(OfclError):
-    """A stream brought something that cannot be used; the learner has kept its state."""
+    """A stream failed, or brought something that cannot be used; the learner keeps its state."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class Sample:
     label: Any
     task: Any = None  # whatever changes when a task ends; None: nobody says where tasks end
     source: str = ""  # the file that it came from
-    row: int = 0  # its place in it
-    last: bool = False  # whether its source ends with it
+    row: int = 0  # its place in it; −1: it stands for damage of the file as a whole
     problem: str = ""  # why it cannot be used
 
 
@@ -52,8 +51,8 @@ class Feed(Protocol):
     known: State
     """What it has found out and must not forget between two openings: plain values."""
 
-    def open(self, taken: Mapping[str, int]) -> Iterator[Sample | None]:
-        """Samples behind those that were taken of each source; None: there is nothing just now."""
+    def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
+        """Samples behind those that were taken of each source; []: there is nothing just now."""
 
 
 class Vocabulary:
@@ -81,7 +80,11 @@ class Vocabulary:
 
 
 class LiveStream:
-    """The mini-batches of a feed. A batch is smaller where a task or the stream ends."""
+    """The mini-batches of a feed. A batch is smaller where a task or the stream ends.
+
+    `_pending` are samples that have come and were not handed out. Among them may be some that
+    cannot be used, but never at the head: there they are left out at once.
+    """
 
     def __init__(
         self,
@@ -92,30 +95,44 @@ class LiveStream:
         batch_size: int,
         on_bad: OnBad = "stop",
     ) -> None:
-        self._client, self._feed, self.form, self._vocabulary = client, feed, form, vocabulary
+        self.feed, self.form = feed, form
+        self._client, self._vocabulary = client, vocabulary
         self._batch_size, self._on_bad = batch_size, on_bad
-        self._arriving: Iterator[Sample | None] | None = None
+        self._arriving: Iterator[list[Sample]] | None = None
         self._pending: list[Sample] = []
+        self._alike = 0  # usable samples of the task at the head of `_pending`
+        self._cut = False  # whether one of another task follows them
         self._taken: dict[str, int] = {}
         self._ended = False
-        self._task: tuple[int, Any] | None = None  # number and name; None before the first batch
+        self._task: tuple[int, str | None] | None = None  # number and name of the last batch's
         self._notices: list[Event] = []
 
     def ready(self) -> bool:
-        """Whether the next batch, or the end, is there; takes in what has arrived."""
+        """Takes in what has arrived; says whether the next batch, or the end, is there."""
         if self._arriving is None:
-            self._arriving = self._feed.open(self._taken)
+            self._arriving = self._feed_opened()
         while not self._complete():
             try:
-                sample = next(self._arriving)
+                samples = next(self._arriving)
             except StopIteration:
                 self._ended = True
                 return True
-            if sample is None:
+            except StreamError:
+                raise
+            except Exception as error:  # of the user's own iterator, a disk, a network
+                kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
+                raise StreamError(
+                    f"client {self._client}: its stream failed: {kind}{error}"
+                ) from error
+            if not samples:
                 return False
-            self._pending.append(self._checked(sample))
-            self._leave_out_bad()
+            for sample in samples:
+                self._append(self._checked(sample))
         return True
+
+    def _feed_opened(self) -> Iterator[list[Sample]]:
+        # In a generator of its own, so that what opening raises is met where samples are taken in.
+        yield from self.feed.open(self._taken)
 
     def next_task(self) -> int | None:
         """The task of the batch that comes next; None when the stream has ended."""
@@ -138,6 +155,7 @@ class LiveStream:
             good.append(self._take())
             self._leave_out_bad()
         self._task = task, name
+        self._count()
         y = torch.tensor([self._place(sample.label) for sample in good])
         x = self.form.tensor([sample.x for sample in good])
         return Batch(x, y.to(x.device), None if name is None else task)
@@ -149,11 +167,11 @@ class LiveStream:
 
     def state(self) -> State:
         """The position, for a checkpoint."""
-        pending = [] if self._feed.rereads else self._pending
+        pending = [] if self.feed.rereads else self._pending
         return {
             "taken": self._taken,
             "task": None if self._task is None else list(self._task),
-            "feed": self._feed.known,
+            "feed": self.feed.known,
             "form": self.form.state(),
             "pending": [_plain(sample) for sample in pending],
         }
@@ -162,37 +180,53 @@ class LiveStream:
         """Seeks to a position."""
         self._taken = {source: int(rows) for source, rows in state["taken"].items()}
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
-        self._feed.known.update(state["feed"])
+        self.feed.known.update(state["feed"])
         self.form.load_state(state["form"])
-        self._pending = [self._checked(Sample(*values)) for values in state["pending"]]
+        self._pending = []
+        for values in state["pending"]:
+            sample = Sample(*values)
+            self._pending.append(sample if sample.problem else self._checked(sample))
+        self._count()
         self._arriving, self._ended = None, False
 
     def _complete(self) -> bool:
         """Whether what is pending holds the whole next batch."""
-        if not self.form.fitted(self._pending, self._ended):
+        if not self.form.fit(self._pending, self._ended):
             return False
-        same = 0
-        for sample in self._pending:
-            if sample.problem:
-                continue
-            if sample.task != self._pending[0].task:
-                return True
-            same += 1
-        return same >= self._batch_size
+        return self._cut or self._alike >= self._batch_size
+
+    def _append(self, sample: Sample) -> None:
+        self._pending.append(sample)
+        if sample.problem:
+            self._leave_out_bad()
+        elif sample.task != self._pending[0].task:
+            self._cut = True
+        elif not self._cut:
+            self._alike += 1
+
+    def _count(self) -> None:
+        """Counts anew how much of what is pending makes the next batch."""
+        pending, self._pending, self._alike, self._cut = self._pending, [], 0, False
+        for sample in pending:
+            self._append(sample)
 
     def _checked(self, sample: Sample) -> Sample:
-        """The sample as it is learned, or with what is wrong with it."""
+        """The sample as it is learned, or what is wrong with it."""
         problem = sample.problem
         if not problem:
             try:
-                x, label = self.form.checked(sample.x), label_name(sample.label)
-                return replace(sample, x=x, label=label)
+                return replace(
+                    sample,
+                    x=self.form.checked(sample.x),
+                    label=label_name(sample.label),
+                    task=None if sample.task is None else label_name(sample.task),
+                )
             except ValueError as error:
                 where = f"'{sample.source}', " if sample.source else ""
                 problem = f"{where}sample {sample.row + 1}: {error}"
         if self._on_bad == "stop":
             raise StreamError(f"client {self._client}: {problem}; --on-bad skip leaves it out")
-        return replace(sample, problem=problem)
+        return Sample(None, None, None, sample.source, sample.row, problem)
 
     def _leave_out_bad(self) -> None:
         while self._pending and self._pending[0].problem:
@@ -201,7 +235,7 @@ class LiveStream:
 
     def _take(self) -> Sample:
         sample = self._pending.pop(0)
-        self._taken[sample.source] = ALL if sample.last else sample.row + 1
+        self._taken[sample.source] = sample.row + 1
         return sample
 
     def _place(self, label: str) -> int:
@@ -213,4 +247,4 @@ class LiveStream:
 
 def _plain(sample: Sample) -> list[Any]:
     x = torch.from_numpy(sample.x) if isinstance(sample.x, np.ndarray) else sample.x
-    return [x, sample.label, sample.task, sample.source, sample.row, sample.last, sample.problem]
+    return [x, sample.label, sample.task, sample.source, sample.row, sample.problem]

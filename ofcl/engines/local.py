@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ofcl.client import Client
-from ofcl.events import Event
+from ofcl.events import Event, from_json, to_json
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
@@ -33,26 +33,37 @@ class LocalEngine:
         self.clients = len(self._clients)
         self._starts = {number: start for number, start in enumerate(starts) if start > 0}
         self._patience, self._pause = patience, pause
+        self._turn = 0  # the client that is next
+        self._untold: list[Event] = []
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
-        silent = 0.0
+        yield from self._tell()
+        since = time.monotonic()
         while busy := self._busy(global_model):
-            ready = [client for client in busy if client.stream.ready()]
-            for client in ready:
-                if client.at_task_end:
-                    yield client.end_task(global_model)
-                else:
-                    yield client.learn()
+            acted = False
             for client in busy:
-                yield from client.stream.notices()
-            if ready:
-                silent = 0.0
-            elif silent >= self._patience and self.waiting():
+                if client.number < self._turn:  # it has had its turn before a checkpoint
+                    continue
+                self._turn = client.number + 1
+                if client.stream.ready():
+                    ends = client.at_task_end
+                    event = client.end_task(global_model) if ends else client.learn()
+                    self._untold += [*client.stream.notices(), event]
+                    acted, since = True, time.monotonic()
+                else:
+                    self._untold += client.stream.notices()
+                yield from self._tell()
+            self._turn = 0
+            if time.monotonic() - since >= self._patience and self.waiting():
                 return
-            else:
+            if not acted:
                 self._pause(LOOK_AGAIN)
-                silent += LOOK_AGAIN
+
+    def _tell(self) -> Iterator[Event]:
+        """Events, each taken off the list first: what a checkpoint finds there is not told yet."""
+        while self._untold:
+            yield self._untold.pop(0)
 
     def _busy(self, global_model: Tensors) -> list[Client]:
         """The clients that learn, after those whose turn has come have started."""
@@ -89,6 +100,8 @@ class LocalEngine:
         return {
             "clients": [client.state() for client in self._clients],
             "asleep": sorted(self._starts),
+            "turn": self._turn,
+            "untold": [to_json(event) for event in self._untold],
         }
 
     def load_state(self, state: State) -> None:
@@ -96,3 +109,5 @@ class LocalEngine:
         for client, saved in zip(self._clients, state["clients"], strict=True):
             client.load_state(saved)
         self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}
+        self._turn = int(state["turn"])
+        self._untold = [from_json(event) for event in state["untold"]]

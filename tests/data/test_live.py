@@ -14,7 +14,7 @@ from ofcl import JsonLines, Reading, WatchedFolder
 from ofcl.data import feeds
 from ofcl.data.feeds import IteratorFeed, open_feed
 from ofcl.data.form import Form, Pattern
-from ofcl.data.live import ALL, LiveStream, StreamError, Vocabulary
+from ofcl.data.live import LiveStream, StreamError, Vocabulary
 from ofcl.errors import OfclError
 from ofcl.events import Appeared, Skipped
 
@@ -77,8 +77,8 @@ def test_none_means_that_there_is_nothing_now():
     [
         ([1.0, float("nan")], "a", "a value is not a number"),
         ([1.0, 1e300], "a", "too large"),
-        ([1.0], "a", "vectors of 1; the samples so far are vectors of 2"),
-        ("text", "a", "texts; the samples so far are vectors of 2"),
+        ([1.0], "a", "vectors of 1, but so far it was vectors of 2"),
+        ("text", "a", "texts, but so far it was vectors of 2"),
         (np.zeros((4, 4)), "a", "images of 1 × 4 × 4"),
         ([1.0, "?"], "a", "neither a text, numbers nor an image"),
         ([1.0, 2.0], "", "the label is empty"),
@@ -103,10 +103,41 @@ def test_bad_samples_at_the_end_are_told_too():
     assert [type(notice) for notice in live.notices()] == [Skipped, Appeared]
 
 
-@pytest.mark.parametrize("item", [3, (1, 2, 3, 4), ([1], [1, 2])])
-def test_what_is_no_sample_at_all_is_refused(item):
-    with pytest.raises(OfclError, match="stream"):
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        (3, "not a int"),
+        ((1, 2, 3, 4), "not a tuple"),
+        (([1], [1, 2]), "1 samples with 2 labels"),
+        (([[1.0], [2.0]], ["a", "b"], [1, 2, 3]), "2 labels and 3 tasks"),
+    ],
+)
+def test_what_is_no_sample_at_all_is_refused_or_left_out(item, problem):
+    with pytest.raises(StreamError, match=problem):
         drain(stream(IteratorFeed([item])))
+    live = stream(IteratorFeed([item, ([1.0], "a")]), on_bad="skip")
+    assert drain(live) == [([[1]], [0], None)]
+
+
+def test_a_batch_may_have_a_task_for_each_sample():
+    item = ([[1.0], [2.0], [3.0]], ["a", "b", "a"], np.array([0, 0, 1]))
+    assert [task for _, _, task in drain(stream(IteratorFeed([item])))] == [0, 1]
+
+
+def test_what_goes_wrong_in_an_iterator_is_a_stream_s_error():
+    def broken():
+        yield [1.0], "a"
+        raise ConnectionError("the line is dead")
+
+    with pytest.raises(StreamError, match="client 0: its stream failed: ConnectionError: the line"):
+        drain(stream(IteratorFeed(broken())))
+
+
+def test_a_task_may_be_any_number_but_must_be_one():
+    items = [([1.0], "a", np.int64(3)), ([1.0], "a", np.float32(3)), ([1.0], "a", float("nan"))]
+    live = stream(IteratorFeed(items), on_bad="skip")
+    assert [y for _, y, _ in drain(live)] == [[0, 0]]
+    json.dumps(live.state())  # plain values only
 
 
 def test_images_in_any_layout():
@@ -178,19 +209,38 @@ def test_a_function_is_asked_for_what_comes_behind(batches):
     assert first + drain(restart(live, IteratorFeed(open_at))) == whole
 
 
-def test_an_iterator_goes_on_and_what_it_had_brought_is_not_lost():
-    items = iter(vectors(*((n, "a") for n in range(10))))
+@pytest.mark.parametrize("at_once", [1, 3, 7])
+def test_an_iterator_goes_on_and_what_it_had_brought_is_not_lost(at_once):
+    """Also when it brings batches that are cut in the middle."""
+    rows = vectors(*((n, "a") for n in range(21)))
+    items = iter(
+        [([x for x, _ in part], [y for _, y in part])
+         for part in (rows[n : n + at_once] for n in range(0, 21, at_once))]
+    )  # fmt: skip
     live = stream(IteratorFeed(items), batch_size=4)
     assert live.ready()
-    next(live)
-    first_of_next = [next(items), None]  # one more arrives, too few for a batch
-    live._arriving = IteratorFeed(first_of_next).open({"": 4})
-    assert not live.ready()
+    first = next(live).x[:, 0].tolist()
     other = restart(live, IteratorFeed(items), batch_size=4)
-    assert [x for x, _, _ in drain(other)] == [
-        [[4, 0], [5, 0], [6, 0], [7, 0]],
-        [[8, 0], [9, 0]],
-    ]
+    assert first + [x[0] for batch, _, _ in drain(other) for x in batch] == list(range(21))
+
+
+@pytest.mark.parametrize("batches", range(4))
+def test_a_list_is_opened_behind_what_was_learned(batches):
+    live = stream(IteratorFeed(ITEMS))
+    first = []
+    for _ in range(batches):
+        assert live.ready()
+        first += next(live).x[:, 0].tolist()
+    other = restart(live, IteratorFeed(ITEMS))
+    assert first + [x[0] for batch, _, _ in drain(other) for x in batch] == list(range(11))
+
+
+def test_a_list_that_is_too_short_to_go_on_from():
+    live = stream(IteratorFeed(ITEMS))
+    assert live.ready()
+    next(live)
+    with pytest.raises(StreamError, match="there are 2 samples, but 3 were learned"):
+        restart(live, IteratorFeed(ITEMS[:2])).ready()
 
 
 # Standard input
@@ -240,7 +290,32 @@ def test_bad_lines_are_named(tmp_path):
     ]
 
 
-def test_a_pipe_goes_on_with_what_comes_and_a_file_where_it_was():
+def test_a_pipe_is_read_as_it_comes_and_nothing_of_it_is_lost():
+    """A real pipe; half a line, and more lines than a batch, are kept over a restart."""
+    reader, writer = os.pipe()
+    rows = lines(*({"x": [n, 0], "y": "a"} for n in range(7)))
+    with open(reader, "rb") as file:
+        live = stream(JsonLines(file, Reading()))
+        assert not live.ready()
+        os.write(writer, rows[:-9])  # the last line is cut short
+        assert live.ready()
+        first = next(live).x[:, 0].tolist()
+        os.write(writer, rows[-9:])
+        os.close(writer)
+        other = restart(live, JsonLines(file, Reading()))
+        assert first + [x[0] for batch, _, _ in drain(other) for x in batch] == list(range(7))
+
+
+def test_input_that_brings_nothing_new_does_not_end_a_stream():
+    rows = lines(*({"x": [n, 0], "y": "a"} for n in range(3)))
+    live = stream(JsonLines(io.BytesIO(rows), Reading()))
+    assert wait_for(live)
+    next(live)
+    with pytest.raises(StreamError, match="nothing behind the 3 lines"):
+        restart(live, JsonLines(io.BytesIO(b""), Reading())).ready()
+
+
+def test_a_file_goes_on_where_it_was():
     rows = [{"x": [n, 0], "y": "a"} for n in range(6)]
     file = io.BytesIO(lines(*rows))
     live = stream(JsonLines(file, Reading()))
@@ -257,6 +332,7 @@ def test_a_pipe_goes_on_with_what_comes_and_a_file_where_it_was():
 @pytest.fixture
 def quickly(monkeypatch):
     monkeypatch.setattr(feeds, "SETTLED", 0.0)
+    monkeypatch.setattr(feeds, "LOOK", 0.0)
 
 
 def watch(folder, idle=None, **how):
@@ -277,20 +353,53 @@ def test_files_are_learned_as_they_appear(tmp_path, quickly):
     write_csv(tmp_path / "a.csv", (4, 0, "z"))
     assert live.ready()
     assert next(live).x[:, 0].tolist() == [3, 4]
-    assert live.state()["taken"] == {"b.csv": ALL, "a.csv": ALL}
+    assert live.state()["taken"] == {"b.csv": 3, "a.csv": 1}
 
 
-def test_a_file_that_is_still_written_is_left_for_later(tmp_path):
-    live = stream(watch(tmp_path), batch_size=1)
+def test_rows_that_are_added_to_a_table_are_learned(tmp_path, quickly):
+    live = stream(watch(tmp_path), batch_size=2)
+    write_csv(tmp_path / "a.csv", (1, 0, "x"), (2, 0, "y"))
+    assert live.ready()
+    assert next(live).x[:, 0].tolist() == [1, 2]
+    with (tmp_path / "a.csv").open("a") as file:
+        file.write("3,0,x\n4,0,y\n")
+    assert wait_for(live)
+    assert next(live).x[:, 0].tolist() == [3, 4]
+
+
+def test_runs_and_images_without_a_class_are_no_samples(tmp_path, quickly):
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "settings.toml").write_text("")
+    write_csv(tmp_path / "runs" / "one" / "x.csv", (1, 0, "x"))
+    assert not stream(watch(tmp_path), batch_size=1).ready()
+    Image.fromarray(np.zeros((9, 9), dtype=np.uint8)).save(tmp_path / "flat.png")
+    with pytest.raises(StreamError, match="'flat.png' lies in no subfolder"):
+        stream(watch(tmp_path), batch_size=1).ready()
+
+
+def test_a_task_column_that_is_not_there_is_refused(tmp_path, quickly):
     write_csv(tmp_path / "a.csv", (1, 0, "x"))
-    assert not live.ready()
-    long_ago = time.time() - 10
-    os.utime(tmp_path / "a.csv", (long_ago, long_ago))
+    feed = WatchedFolder(tmp_path, Reading(), task="dya")
+    with pytest.raises(StreamError, match="has no column 'dya'"):
+        stream(feed).ready()
+
+
+def test_a_file_that_is_still_written_is_left_for_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(feeds, "LOOK", 0.0)
+    monkeypatch.setattr(feeds, "SETTLED", 0.1)
+    live = stream(watch(tmp_path), batch_size=1)
+    for n in range(5):
+        write_csv(tmp_path / "a.csv", *[(1, 0, "x")] * (n + 1))
+        tomorrow = time.time() + 86400 + n  # whatever the clock says
+        os.utime(tmp_path / "a.csv", (tomorrow, tomorrow))
+        assert not live.ready()
+        time.sleep(0.05)
+    time.sleep(0.15)
     assert live.ready()
 
 
 def test_hidden_and_partial_files_are_not_looked_at(tmp_path, quickly):
-    for name in (".a.csv", "a.csv.tmp", "b.csv.partial", ".hidden/c.csv"):
+    for name in (".a.csv", "a.csv.tmp", "b.csv.part", "c.csv.partial", ".hidden/c.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write_csv(tmp_path / name, (1, 0, "x"))
     assert not stream(watch(tmp_path), batch_size=1).ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,17 +43,24 @@ def fetch(archive: Archive, root: Path) -> None:
 
 
 def _unpack(path: Path, root: Path) -> None:
+    """Unpacks beside, then renames: what is in the data folder under its name is whole."""
     import tarfile
     import zipfile
 
+    beside = root / f".{path.name}.partial"
+    shutil.rmtree(beside, ignore_errors=True)
     if path.name.endswith(".tar.gz"):
         with tarfile.open(path) as archive:
-            archive.extractall(root, filter="data")
+            archive.extractall(beside, filter="data")
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
-            archive.extractall(root)
+            archive.extractall(beside)
     else:
         return
+    for unpacked in beside.iterdir():
+        shutil.rmtree(root / unpacked.name, ignore_errors=True)
+        unpacked.rename(root / unpacked.name)
+    beside.rmdir()
     path.unlink()
 
 

@@ -1,0 +1,110 @@
+"""Samples of the files and lines of one stream; what their columns mean, the first one decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ofcl.data.columns import Meaning, find_meaning
+from ofcl.data.images import Unreadable, is_image, read_image
+from ofcl.data.live import Sample
+from ofcl.data.own.arrays import read_arrays
+from ofcl.data.reading import Damage, Reading
+from ofcl.data.tables import Table, decode_line, parse_json_row, read_table, table_format
+from ofcl.errors import OfclError
+from ofcl.state import State
+
+DEEP = 65535.0  # the largest value of grey images of 16 bits; of a stream nobody has seen all
+ARRAYS = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
+
+
+class Rows:
+    """Reads files and lines; in `known` it keeps what columns mean."""
+
+    def __init__(self, how: Reading, task: str | None, known: State) -> None:
+        self._how, self._task, self._known = how, task, known
+
+    def of_file(self, path: Path, source: str, start: int | None) -> Iterator[Sample]:
+        """The samples of a file from a row on; None: nothing of it was ever read."""
+        try:
+            if is_image(path):
+                yield from self._of_image(path, source, start or 0)
+            elif path.suffix.lower() == ".npz":
+                yield from self._of_arrays(path, source, start or 0)
+            elif table_format(path):
+                yield from self._of_table(path, source, start)
+            elif not start:
+                yield _bad(source, 0, f"'{source}' is no image, table or npz")
+        except (OfclError, Unreadable) as error:
+            if path.exists():  # else it has just gone again
+                yield _bad(source, start or 0, str(error))
+
+    def of_line(self, line: bytes, source: str, row: int) -> Sample:
+        """The sample of a line of JSON."""
+        try:
+            values = parse_json_row(decode_line(source, row + 1, line))
+            columns = {name: [value] for name, value in values.items()}
+            meaning = self._meaning(Table(source, columns, [row + 1]))
+            return self._of_row(meaning, values, source, row)
+        except (OfclError, ValueError) as error:
+            return _bad(source, row, f"{source}, line {row + 1}: {error}")
+
+    def _of_image(self, path: Path, source: str, start: int) -> Iterator[Sample]:
+        if start:
+            return
+        if not Path(source).parent.name:
+            raise OfclError(f"'{source}' lies in no subfolder, whose name would be its class")
+        image = read_image(path, self._how.image_size, top=DEEP)
+        yield Sample(image, Path(source).parent.name, None, source, 0)
+
+    def _of_table(self, path: Path, source: str, start: int | None) -> Iterator[Sample]:
+        damage = Damage(self._how.on_bad)
+        table = read_table(path, damage)
+        meaning = self._meaning(table)
+        if start is None:
+            for problem in damage.problems:
+                yield _bad(source, -1, problem)
+            if not len(table):
+                yield _bad(source, -1, f"'{source}' has no rows")
+        for row in range(start or 0, len(table)):
+            values = {name: column[row] for name, column in table.columns.items()}
+            try:
+                yield self._of_row(meaning, values, source, row)
+            except ValueError as error:
+                yield _bad(source, row, f"'{source}', line {table.lines[row]}: {error}")
+
+    def _of_row(self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int) -> Sample:
+        x, label = meaning.read(values)
+        return Sample(x, label, values[self._task] if self._task else None, source, row)
+
+    def _of_arrays(self, path: Path, source: str, start: int) -> Iterator[Sample]:
+        arrays = read_arrays(path)
+        keys = next((keys for keys in ARRAYS if set(keys) <= arrays.keys()), None)
+        if keys is None or len(arrays[keys[0]]) != len(arrays[keys[1]]):
+            raise OfclError(f"'{source}' needs arrays x and y of one length")
+        x, y = (arrays[key] for key in keys)
+        for row in range(start, len(y)):
+            label = y[row].tolist() if np.ndim(y[row]) == 0 else y[row].tolist()[0]
+            yield Sample(x[row], label, None, source, row)
+
+    def _meaning(self, table: Table) -> Meaning:
+        """What the columns mean; a table that lacks one of them is refused."""
+        if self._task is not None:
+            table.column(self._task)
+        if "columns" not in self._known:
+            # The column of the tasks is not one of the numbers.
+            columns = {n: c for n, c in table.columns.items() if n != self._task}
+            found = find_meaning(Table(table.name, columns, table.lines), self._how)
+            self._known |= {"label": found.label, "kind": found.kind, "columns": found.columns}
+        known = self._known
+        meaning = Meaning(known["label"], known["kind"], tuple(known["columns"]))
+        for name in (meaning.label, *meaning.columns):
+            table.column(name)
+        return meaning
+
+
+def _bad(source: str, row: int, problem: str) -> Sample:
+    return Sample(None, None, None, source, row, problem)
