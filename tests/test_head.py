@@ -20,10 +20,12 @@ def build(name, classes=3):
 @pytest.mark.parametrize("name", SHAPES)
 def test_old_outputs_are_unchanged(name):
     model, x = build(name), torch.randn(4, *SHAPES[name])
-    before = model(x)
+    before, rows = model(x), model.head.weight.detach().clone()
     grow_head(model, 7, seed=1)
     assert outputs(model) == 7
-    assert torch.equal(model(x)[:, :3], before)
+    assert torch.equal(model.head.weight[:3], rows)
+    # A wider product may round differently in the last place.
+    assert torch.allclose(model(x)[:, :3], before, atol=1e-6)
     grow_head(model, 5, seed=1)  # never shrinks
     assert outputs(model) == 7
 
