@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
+from torch import Tensor
 
+from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
 from ofcl.seeds import numpy_generator
 from ofcl.state import State, Tensors
@@ -82,8 +84,10 @@ class Server:
         min_clients: int = 2,
         participation: float = 1.0,
         dropout: float = 0.0,
+        part: ServerPart | None = None,
         seed: int = 0,
     ) -> None:
+        self.task, self._part = 0, part
         self.model = {name: value.detach().clone() for name, value in model.items()}
         self.round = 0
         self._attempt = 0  # rounds that were tried, also those for which too few clients came
@@ -114,8 +118,19 @@ class Server:
         if previous is not None:
             new = mix(new, previous, self._previous)
         self.model = self.model | new
+        if self._part is not None:
+            self.model = self.model | self._part.after_round(self.model, updates)
         self.round += 1
         return self.model
+
+    def end_task(self, updates: Sequence[Update]) -> Tensors:
+        """A task has ended for every client; gives what its method hands out besides the model."""
+        self.task += 1
+        return self._part.end_task(self.model, updates) if self._part is not None else {}
+
+    def pictures(self, each: int = 10) -> dict[int, Tensor]:
+        """Images that the method's generator makes, so many of each class; none without one."""
+        return self._part.pictures(each) if self._part is not None else {}
 
     def _as_wide(self, updates: Sequence[Update]) -> list[Update]:
         """Updates, and the global model, with an output for every class that any party has."""
@@ -125,10 +140,19 @@ class Server:
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
-        return {"model": self.model, "round": self.round, "attempt": self._attempt}
+        return {
+            "model": self.model,
+            "round": self.round,
+            "task": self.task,
+            "attempt": self._attempt,
+            "part": self._part.state() if self._part is not None else None,
+        }
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
         for name, value in state["model"].items():
             self.model[name] = value.to(self.model[name])
         self.round, self._attempt = int(state["round"]), int(state["attempt"])
+        self.task = int(state["task"])
+        if self._part is not None:
+            self._part.load_state(state["part"])

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from ofcl.aggregation import Server
-from ofcl.events import Event, Round
+from ofcl.events import Event, Round, TaskEnded
 from ofcl.state import State, Tensors, nbytes
 from ofcl.update import Update
 
@@ -37,11 +37,19 @@ class Engine(Protocol):
     def waiting(self) -> list[int]:
         """The clients that have reached a communication point."""
 
+    def between_tasks(self) -> list[int]:
+        """The clients that have finished a task and wait for the others to have."""
+
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """What these clients send."""
 
-    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Hands these clients the global model, and lets all that wait go on."""
+    def receive(
+        self, global_model: Tensors, clients: Sequence[int], handed: Tensors | None = None
+    ) -> None:
+        """Hands these clients the global model, and lets all that wait go on.
+
+        `handed` is what a method hands out besides it when a task has ended for everybody.
+        """
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
@@ -54,19 +62,40 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
     """Runs until every client's stream has ended, and tells what happens."""
     while True:
         yield from engine.learn(server.model)
-        waiting = engine.waiting()
-        if not waiting:  # every stream has ended
+        if waiting := engine.waiting():
+            present = server.draw(waiting, engine.clients)
+            if present:
+                yield _round(engine, server, present)
+            else:  # too few for a round: everybody goes on alone
+                engine.receive(server.model, [])
+        elif between := engine.between_tasks():  # a task has ended for everybody
+            yield from _end_task(engine, server, between)
+        else:  # every stream has ended
             return
-        present = server.draw(waiting, engine.clients)
-        if not present:  # too few for a round: everybody goes on alone
-            engine.receive(server.model, [])
-            continue
-        updates = engine.updates(present)
-        engine.receive(server.aggregate(updates), present)
-        yield Round(
-            round=server.round,
-            clients=present,
-            samples=[update.samples for update in updates],
-            bytes_sent=sum(update.nbytes for update in updates),
-            bytes_received=len(present) * nbytes(updates[0].state),
-        )
+
+
+def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
+    """The clients that take part send, the server averages, they take the result."""
+    updates = engine.updates(present)
+    engine.receive(server.aggregate(updates), present)
+    return _told(server, updates)
+
+
+def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Iterator[Event]:
+    """A last round of the task; then the clients get what the method needs for the next."""
+    updates = engine.updates(clients)
+    model = server.aggregate(updates)
+    handed = server.end_task(updates)
+    engine.receive(model, clients, handed)
+    yield _told(server, updates)
+    yield TaskEnded(server.task, len(clients) * nbytes(handed))
+
+
+def _told(server: Server, updates: Sequence[Update]) -> Round:
+    return Round(
+        round=server.round,
+        clients=[update.client for update in updates],
+        samples=[update.samples for update in updates],
+        bytes_sent=sum(update.nbytes for update in updates),
+        bytes_received=len(updates) * nbytes(updates[0].state),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -23,9 +24,10 @@ from ofcl.evaluation import HeldOut, Tested
 from ofcl.losses import LOSSES, proximal_term
 from ofcl.memory import Memory
 from ofcl.methods import METHODS
-from ofcl.methods.parts import PolicyParts
+from ofcl.methods.learner import Learner, ServerPart
+from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.replay import Replay
-from ofcl.models import MODELS, ModelSize
+from ofcl.models import ACGAN_NAME, MODELS, ModelSize
 from ofcl.perturb import (
     Perturbation,
     choose_perturbations,
@@ -38,6 +40,8 @@ from ofcl.uncertainty import Scorer
 from ofcl.update import travelling
 
 FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
+Augmentation = Callable[[Tensor, torch.Generator], Tensor]
+
 SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
@@ -54,8 +58,10 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
     """Settings in which nothing is left to be found out: no `auto`, a learning rate."""
     check_names(settings)
     model = settings.model
+    generative = METHODS[settings.method].generative
     if model == "auto":
         model = "slim-resnet18" if dataset.kind == "image" else "mlp"
+        model = (generative and generative.model) or model
     optimizer = settings.optimizer
     if optimizer == "auto":
         optimizer = "sgd" if model == "slim-resnet18" else "adam"
@@ -152,6 +158,8 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
             f"every class needs at least one place: set memory to {classes} or more"
         )
     check_model(settings, dataset)
+    if METHODS[settings.method].generative is not None:
+        check_generative(settings, dataset)
     warnings = []
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
@@ -166,6 +174,8 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
 
 def check_model(settings: Settings, dataset: Dataset) -> None:
     """Refuses a model that cannot take samples of this form."""
+    if settings.model == ACGAN_NAME and settings.method != "fedcil":
+        raise OfclError("the model acgan is for the method fedcil")
     if settings.model != "slim-resnet18":
         return
     if dataset.kind != "image":
@@ -175,6 +185,30 @@ def check_model(settings: Settings, dataset: Dataset) -> None:
             f"slim-resnet18 needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
             f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
         )
+
+
+def check_generative(settings: Settings, dataset: Dataset) -> None:
+    """Refuses what a generative method cannot do."""
+    name, method = settings.method, METHODS[settings.method].generative
+    assert method is not None
+    if dataset.kind != "image":
+        raise OfclError(
+            f"{name} makes images, its generator is tailored to them; '{dataset.name}' has "
+            "vectors: use a memory method, for example bi"
+        )
+    if (wanted := method.refuses(dataset.shape)) is not None:
+        shape = " × ".join(map(str, dataset.shape))
+        raise OfclError(f"{name} needs {wanted}; '{dataset.name}' has {shape}")
+    if settings.batchnorm != "average":
+        raise OfclError(
+            f"{name} needs the averaged BatchNorm statistics, which batchnorm = "
+            f"'{settings.batchnorm}' (protocol '{settings.protocol}') does not give: "
+            "--set batchnorm=average"
+        )
+    if method.model is not None and settings.model != method.model:
+        raise OfclError(f"{name} has a model of its own; leave model = 'auto'")
+    if settings.stagger:
+        raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
 
 
 def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:
@@ -204,7 +238,9 @@ def build_schedule(settings: Settings) -> Schedule:
 def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
     """The initial model, the same for all."""
     classes = max(len(dataset.labels), FEWEST_CLASSES)
-    size = ModelSize(dataset.shape, classes, settings.width, settings.hidden)
+    size = ModelSize(
+        dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
+    )
     with private(settings.seed, "model"):
         model = MODELS[settings.model].build(size)
     # Images are faster with their channels last; modules without images do not mind.
@@ -285,6 +321,7 @@ def join(
     """One client with everything of its own."""
     model = build_model(settings, dataset)
     learner = build_learner(settings, dataset, number, model)
+    generative = METHODS[settings.method].generative is not None
     client = Client(
         number,
         tasks=tasks,
@@ -294,9 +331,10 @@ def join(
         test=test,
         validation=validation,
         schedule=build_schedule(settings),
-        class_counts=settings.aggregation == "weighted",
+        class_counts=settings.aggregation == "weighted" or generative,
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
+        barrier=generative,
         seed=settings.seed,
     )
     if settings.aggregation == "fedprox":
@@ -309,8 +347,58 @@ def join(
     return client
 
 
-def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
-    """How a client learns: model, optimiser, memory, scorer."""
+def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Learner:
+    """How a client learns: by a generative method, or with a memory."""
+    generative = METHODS[settings.method].generative
+    if generative is not None:
+        return generative.client(generative_parts(settings, dataset, model, "generative", number))
+    return build_replay(settings, dataset, number, model)
+
+
+def generative_parts(
+    settings: Settings, dataset: Dataset, model: nn.Module, *purpose: str | int
+) -> GenerativeParts:
+    """What a generative method is built from."""
+    return GenerativeParts(
+        model=model,
+        make_optimizer=lambda: build_optimizer(settings, model),
+        generator=generator(settings.seed, *purpose),
+        seed=settings.seed,
+        shape=dataset.shape,
+        classes=len(dataset.labels),
+        mean=dataset.mean,
+        std=dataset.std,
+        width=settings.width,
+        steps=settings.steps,
+        augment=build_augmentation(settings, dataset),
+        synthetic=settings.synthetic,
+        generator_steps=settings.generator_steps,
+        generator_labels=settings.generator_labels,
+        consolidation=settings.consolidation,
+        consistency=settings.consistency,
+        gan_lr=settings.gan_lr,
+    )
+
+
+def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser of a client's model."""
+    assert settings.lr is not None  # resolved
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(model.parameters(), lr=settings.lr)
+    return torch.optim.Adam(model.parameters(), lr=settings.lr)
+
+
+def build_augmentation(settings: Settings, dataset: Dataset) -> Augmentation | None:
+    """How steps after the first see the new images; None: as they are."""
+    if dataset.kind != "image" or not settings.augment:
+        return None
+    return functools.partial(
+        flip_and_rotate, draws=settings.draws, interpolation=settings.interpolation
+    )
+
+
+def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
+    """The learner with a memory: model, optimiser, memory, scorer."""
 
     def own(purpose: str) -> torch.Generator:
         return generator(settings.seed, purpose, number)
@@ -332,20 +420,15 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
         # There is never more to remember than there is; of a stream nobody knows.
         size = min(settings.memory, len(dataset.y_train) or settings.memory)
         memory = Memory(size, policy(parts), draws, settings.memory_rule, dataset.x_train.device)
-    optimizers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
-    augment = dataset.kind == "image" and settings.augment
-    augmentation = functools.partial(
-        flip_and_rotate, draws=settings.draws, interpolation=settings.interpolation
-    )
     return Replay(
         model=model,
-        optimizer=optimizers[settings.optimizer](model.parameters(), lr=settings.lr),
+        optimizer=build_optimizer(settings, model),
         loss=LOSSES[settings.loss],
         memory=memory,
         generator=own("augmentation"),
         steps=settings.steps,
         replay=settings.replay,
-        augment=augmentation if augment else None,
+        augment=build_augmentation(settings, dataset),
         test_first=settings.test_first or bool(settings.streams),
     )
 
@@ -360,6 +443,9 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
             class_weights=settings.class_weights,
             nested=settings.previous if settings.nested_average else 0.0,
         )
+    part: ServerPart | None = None
+    if (generative := METHODS[settings.method].generative) is not None:
+        part = generative.server(generative_parts(settings, dataset, model, "server"))
     return Server(
         travelling(model, statistics=True),
         aggregate=aggregate,
@@ -368,5 +454,6 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         min_clients=settings.min_clients,
         participation=settings.participation,
         dropout=settings.dropout,
+        part=part,
         seed=settings.seed,
     )

@@ -13,7 +13,7 @@ from ofcl.data.stream import Stream
 from ofcl.errors import OfclError
 from ofcl.evaluation import Tested
 from ofcl.events import Evaluated, Learned
-from ofcl.methods.replay import Replay
+from ofcl.methods.learner import Learner
 from ofcl.models.head import grown, outputs, width
 from ofcl.state import State, Tensors
 from ofcl.update import Update, travelling
@@ -43,7 +43,8 @@ class Client:
     `waiting` says that it has reached a communication point; it learns on when the server has
     answered (`receive`) or when it is let go without an answer (`go_on`). `finished` says that its
     stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
-    knows how many there are.
+    knows how many there are. With a `barrier` it stays `between_tasks` until the server has heard
+    that all have come so far, and hands out what the next task needs.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Client:
         *,
         tasks: int | None,
         model: nn.Module,
-        learner: Replay,
+        learner: Learner,
         stream: Stream,
         test: Tested,
         validation: Tested,
@@ -60,12 +61,14 @@ class Client:
         class_counts: bool = False,
         mixing: float = 1.0,
         batchnorm: Literal["average", "reset", "local"] = "average",
+        barrier: bool = False,
         seed: int = 0,
     ) -> None:
         self.number, self.model, self.learner = number, model, learner
         self.stream, self.schedule = stream, schedule
         self.anchor: list[Tensor] = [p.detach().clone() for p in model.parameters()]
         self.task, self.waiting, self.finished = 0, False, False
+        self.between_tasks, self._barrier = False, barrier
         self.learned = 0  # mini-batches
         self._tasks, self._seed = tasks, seed
         self._test, self._validation = test, validation
@@ -110,11 +113,19 @@ class Client:
         global_test = self._test.hits(self.model, seen)
         self.model.load_state_dict(own)
         event = Evaluated(self.number, self.task, test, validation, global_test)
-        self.task, self._batches = self.task + 1, 0
-        self._classes.clear()
+        self.learner.end_task(sorted(self._classes))
+        self.task += 1
         ended = self.stream.next_task() is None
         self.finished = ended if self._tasks is None else self.task == self._tasks
+        self.between_tasks = self._barrier and not self.finished
+        if not self.between_tasks:
+            self._turn()
         return event
+
+    def _turn(self) -> None:
+        """Turns to the next task."""
+        self._batches, self.between_tasks = 0, False
+        self._classes.clear()
 
     def grow(self, classes: int) -> None:
         """Makes sure that the model has so many outputs; those there do not change."""
@@ -130,11 +141,14 @@ class Client:
         """What it sends at a communication point."""
         state = {name: value.detach().clone() for name, value in self._travelling().items()}
         classes = dict(self._classes) if self._class_counts else {}
-        return Update(self.number, state, self._classes.total(), classes)
+        return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 
     @torch.no_grad()
-    def receive(self, global_model: Tensors) -> None:
-        """Takes the global model: a share of it and the rest of its own."""
+    def receive(self, global_model: Tensors, handed: Tensors | None = None) -> None:
+        """Takes the global model: a share of it and the rest of its own.
+
+        `handed` is what the server hands out besides it when a task has ended for everybody.
+        """
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
@@ -143,6 +157,9 @@ class Client:
         for anchor, name in zip(self.anchor, dict(self.model.named_parameters()), strict=True):
             anchor.copy_(global_model[name])
         self.learner.after_round()
+        if handed is not None:
+            self.learner.receives(handed)
+            self._turn()
         self.go_on()
 
     def go_on(self) -> None:
@@ -160,6 +177,7 @@ class Client:
             "seen": self._seen,
             "waiting": self.waiting,
             "finished": self.finished,
+            "between_tasks": self.between_tasks,
             "learned": self.learned,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
@@ -175,6 +193,7 @@ class Client:
         self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
         self._seen, self.finished = state["seen"], bool(state["finished"])
+        self.between_tasks = bool(state["between_tasks"])
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._classes = Counter(dict(state["classes"]))
 

@@ -177,6 +177,20 @@ class Settings(BaseModel):
     )
     augment: bool = Field(True, description="steps after the first see flipped, rotated images")
 
+    # Generative methods
+    synthetic: int = Field(128, ge=1, description="mfcl: images made for every gradient step")
+    generator_steps: int = Field(
+        100, ge=1, description="mfcl: steps of the server's generator at the end of a task"
+    )
+    generator_labels: Literal["teacher", "noise"] = Field(
+        "teacher", description="mfcl: what a made image is of: as the teacher takes it, or drawn"
+    )
+    consistency: float = Field(1.0, ge=0, description="fedcil: weight of the consistency terms")
+    consolidation: int = Field(
+        100, ge=0, description="fedcil: steps of the server after every round"
+    )
+    gan_lr: float = Field(2e-4, gt=0, description="fedcil: learning rate of Adam")
+
     # Server
     aggregation: Literal["fedavg", "weighted", "fedprox"] = Field(
         "fedavg", description="how the server averages"

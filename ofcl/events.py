@@ -44,6 +44,14 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class TaskEnded:
+    """Every client has finished a task, and the server has done what its method does then."""
+
+    task: int
+    bytes_received: int  # by the clients, together, besides the model
+
+
+@dataclass(frozen=True)
 class Appeared:
     """A client's stream brought a class that nobody had announced; it got the next place."""
 
@@ -62,10 +70,11 @@ class Skipped:
     problem: str
 
 
-Event = Learned | Round | Evaluated | Appeared | Skipped
+Event = Learned | Round | Evaluated | TaskEnded | Appeared | Skipped
 
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__.lower(): kind for kind in (Learned, Round, Evaluated, Appeared, Skipped)
+    kind.__name__.lower(): kind
+    for kind in (Learned, Round, Evaluated, TaskEnded, Appeared, Skipped)
 }
 
 

@@ -25,7 +25,7 @@ from ofcl.data.feeds import Items
 from ofcl.data.live import Feed, StreamError
 from ofcl.engines.local import LocalEngine
 from ofcl.errors import OfclError
-from ofcl.events import Event, Learned
+from ofcl.events import Event, Learned, TaskEnded
 from ofcl.parties import Parties, dataset_parties, live_parties
 from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
@@ -153,6 +153,8 @@ class Run:
                         self.events.append(event)
                     else:
                         self._recorder.record(event, self._seconds)
+                    if isinstance(event, TaskEnded):
+                        self._save_pictures(event.task)
                     yield event
                     self._unsaved += event.batches if isinstance(event, Learned) else 0
                     if self._unsaved >= self.settings.checkpoint_every:
@@ -161,6 +163,7 @@ class Run:
                         raise _Stopped
                 self._save()
                 if self.directory is not None:
+                    self._save_pictures(self._server.task + 1)
                     self.directory.save_result(self.result(), self._server.model)
         except _Stopped:
             self._save()
@@ -201,6 +204,12 @@ class Run:
         save_checkpoint(
             self.directory.checkpoints, Checkpoint(len(self.events), self._seconds, state)
         )
+
+    def _save_pictures(self, task: int) -> None:
+        """What a generative method makes at the end of a task, to be looked at."""
+        pictures = self._server.pictures()
+        if self.directory is not None and pictures:
+            self.directory.save_pictures(task, {self.labels[c]: x for c, x in pictures.items()})
 
     def _pause(self, seconds: float) -> None:
         """Waits for streams that have nothing to learn; what was learned is saved meanwhile."""

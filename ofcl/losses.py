@@ -13,6 +13,17 @@ Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
 """Logits (n, classes), labels (n,), how many of them are new, classes of the task → a scalar."""
 
 
+def among(logits: Tensor, classes: Tensor) -> Tensor:
+    """Logits (n, classes) with which samples compete among these classes only.
+
+    >>> among(torch.zeros(1, 3), torch.tensor([0, 2])).softmax(1)
+    tensor([[0.5000, 0.0000, 0.5000]])
+    """
+    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
+    absent[classes] = False
+    return logits.masked_fill(absent, float("-inf"))
+
+
 def cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
     """Every sample competes among all classes."""
     return F.cross_entropy(logits, y)
@@ -28,10 +39,7 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
     >>> asymmetric_cross_entropy(logits, y, 1, torch.tensor([0, 1])).item()  # (ln 2 + ln 4) / 2
     1.0397...
     """
-    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
-    absent[current] = False
-    masked = logits[:new].masked_fill(absent, float("-inf"))
-    return F.cross_entropy(torch.cat([masked, logits[new:]]), y)
+    return F.cross_entropy(torch.cat([among(logits[:new], current), logits[new:]]), y)
 
 
 LOSSES: dict[str, Loss] = {"ce": cross_entropy, "ace": asymmetric_cross_entropy}

@@ -30,6 +30,7 @@ from ofcl.data.live import Feed, LiveStream, Sample, Vocabulary
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
 from ofcl.evaluation import SeenHeldOut
+from ofcl.methods import METHODS
 from ofcl.state import State
 
 ITERATOR = "iterator"  # what the settings say of a stream that only Python can open again
@@ -94,6 +95,8 @@ def live_parties(
     `known` is what a run that is resumed has seen of them.
     """
     build.check_names(settings)
+    if METHODS[settings.method].generative is not None:
+        raise OfclError(f"{settings.method} needs tasks that end for all clients; streams do not")
     feeds, names = _feeds(settings, streams)
     check_combination(settings.model_copy(update={"streams": names}))
     if settings.test is not None and not Path(settings.test).exists():

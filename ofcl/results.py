@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ofcl import metrics
-from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped
+from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped, TaskEnded
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def summarise(
 
     `tasks` None: as many as there were.
     """
-    skipped = 0
+    skipped = handed = 0
     rounds: list[Round] = []
     test: dict[tuple[int, int], Evaluated] = {}
     stream: dict[tuple[int, int], list[Learned]] = defaultdict(list)
@@ -58,6 +58,8 @@ def summarise(
                 test[event.client, event.task] = event
             case Skipped():
                 skipped += 1
+            case TaskEnded():
+                handed += event.bytes_received
     if tasks is None:
         tasks = 1 + max((task for _, task in [*test, *stream]), default=0)
         # Streams have as many tasks as they have; each client ends with its own last one.
@@ -100,7 +102,7 @@ def summarise(
         anytime_loss=sum(p["loss"] for p in anytime) / samples if samples else None,
         rounds=len(rounds),
         bytes_sent=sum(event.bytes_sent for event in rounds),
-        bytes_received=sum(event.bytes_received for event in rounds),
+        bytes_received=handed + sum(event.bytes_received for event in rounds),
         seconds=seconds,
         accuracy=accuracy,
         global_accuracy=global_accuracy,

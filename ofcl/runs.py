@@ -3,6 +3,7 @@
     settings.toml   complete: with versions, seed and vocabulary; enough to run it again
     events.jsonl    what happened, one line each, only ever appended to
     checkpoint/     the last two states: safetensors + JSON, never pickle
+    pictures/       of generative methods: what they make at the end of each task
     model.safetensors, result.json   at the end
 
 A process that is killed may have written events after its last checkpoint. The resumed run says in
@@ -20,11 +21,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from safetensors.torch import save_file
+from torch import Tensor
 
 from ofcl.checkpoint import explained, write_whole
 from ofcl.config import Settings, make_settings
 from ofcl.errors import OfclError
 from ofcl.events import Event, from_json, to_json
+from ofcl.pictures import grid
 from ofcl.results import Result
 from ofcl.settings_files import VERSION, load_settings, to_toml
 from ofcl.state import State, Tensors, flatten
@@ -118,6 +121,13 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         """The folder of its checkpoints."""
         return self.path / "checkpoint"
+
+    def save_pictures(self, task: int, pictures: dict[str, Tensor]) -> None:
+        """Writes images that a generator makes, a row a class, as `pictures/task-<n>.png`."""
+        folder = self.path / "pictures"
+        with explained(self.path):
+            folder.mkdir(exist_ok=True)
+            grid(pictures).save(folder / f"task-{task}.png")
 
     # The end
 

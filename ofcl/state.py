@@ -69,3 +69,8 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
     optimizer.load_state_dict(
         {"state": {int(key): value for key, value in state.items()}, "param_groups": groups}
     )
+    # Fused optimisers want what they gathered to lie in memory as the parameters do.
+    for parameter, gathered in optimizer.state.items():
+        for key, value in gathered.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                gathered[key] = torch.empty_like(parameter).copy_(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import nn
 
@@ -16,12 +16,13 @@ class Update:
     client: int
     state: Tensors
     samples: int  # of the current task
-    classes: dict[int, int]  # samples of each class of it; empty unless the averaging needs them
+    classes: dict[int, int]  # samples of each class of it; empty unless somebody needs them
+    extras: Tensors = field(default_factory=dict)  # what a method sends besides the model
 
     @property
     def nbytes(self) -> int:
         """Size on the way: the tensors, and eight bytes for every number."""
-        return nbytes(self.state) + 8 * (1 + 2 * len(self.classes))
+        return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
 
 
 def travelling(model: nn.Module, statistics: bool) -> Tensors:

@@ -11,7 +11,8 @@ from ofcl.events import Evaluated, Learned, Round
 from ofcl.methods import METHODS
 from tests.conftest import TINY, TINY_IMAGES
 
-KEEPS = [(m, k) for m in METHODS for k in (("bottom",) if m in ("none", "er", "cbr")
+REMEMBERING = [name for name, method in METHODS.items() if method.generative is None]
+KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if m in ("none", "er", "cbr")
                                            else ("bottom", "top"))]  # fmt: skip
 COMBINATIONS = [
     (*method, aggregation, protocol)
@@ -46,7 +47,7 @@ def check(run):
     assert result.rounds > 0
     for client in run._engine._clients:
         memory = client.learner.memory
-        assert (memory is None) == (settings.method == "none")
+        assert (memory is None) == (METHODS[settings.method].policy is None)
         if memory is not None:
             assert len(memory) <= settings.memory
             assert memory.samples.id.unique().numel() == len(memory)
@@ -59,10 +60,17 @@ def test_vectors(blobs, method, keep, aggregation, protocol):
     check(start(blobs, values, **TINY))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", REMEMBERING)
 @pytest.mark.parametrize("protocol", ["sound", "published"])
 def test_images(images, method, protocol):
     check(start(images, {"method": method, "protocol": protocol}, **TINY_IMAGES))
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - set(REMEMBERING)))
+@pytest.mark.parametrize("task_order", ["overlap", "non-overlap"])
+def test_images_that_are_made(images, method, task_order):
+    few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1, "task_order": task_order}
+    check(start(images, {"method": method, **few}, **TINY_IMAGES))
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ def test_cuda_draws_and_learns_like_the_cpu(blobs, images, kind, method, protoco
     assert runs[0].result().rounds == runs[1].result().rounds > 0
 
 
-@pytest.mark.parametrize("method", ["er", "bi"])
+@pytest.mark.parametrize("method", ["er", "bi", "mfcl", "fedcil"])
 def test_resume_on_cuda(tmp_path, images, method):
-    values = {**TINY_IMAGES, "method": method, "checkpoint_every": 5, "device": "cuda"}
+    few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
+    values = {**TINY_IMAGES, **few, "method": method, "checkpoint_every": 5, "device": "cuda"}
     whole = ofcl.run(images, **values)
     for n, _ in enumerate(Run(make_settings(values), images, tmp_path / "run")):
         if n == 17:

@@ -47,7 +47,9 @@ def run(
         str | None, typer.Argument(help="A settings file, or a preset's name (ofcl list protocols)")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="A name (ofcl data list), or a path.")] = None,
-    method: Annotated[str | None, typer.Option(help="none, er, cbr, lc, ms, rc, en or bi.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="How clients learn (ofcl list methods).")
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(help="bottom or top: which uncertainty stays.")
     ] = None,

@@ -77,21 +77,27 @@ class LocalEngine:
             del asleep[number]
             self._clients[number].receive(global_model)
         awake = (client for client in self._clients if client.number not in asleep)
-        return [client for client in awake if not client.waiting and not client.finished]
+        return [c for c in awake if not (c.waiting or c.finished or c.between_tasks)]
 
     def waiting(self) -> list[int]:
         """The clients that have reached a communication point."""
         return [client.number for client in self._clients if client.waiting]
 
+    def between_tasks(self) -> list[int]:
+        """The clients that have finished a task and wait for the others to have."""
+        return [client.number for client in self._clients if client.between_tasks]
+
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """What these clients send."""
         return [self._clients[number].update() for number in clients]
 
-    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
+    def receive(
+        self, global_model: Tensors, clients: Sequence[int], handed: Tensors | None = None
+    ) -> None:
         """Hands these clients the global model, and lets all that wait go on."""
         for client in self._clients:
             if client.number in clients:
-                client.receive(global_model)
+                client.receive(global_model, handed)
             else:
                 client.go_on()
 

@@ -1,7 +1,8 @@
 """The methods: how a client learns from a mini-batch, and what it remembers.
 
 All of the paper's own share one learner (`replay.py`) and differ only in the policy of their
-memory. A new one is a file here and a line in `METHODS`.
+memory. The generative ones it compares with have a learner and a server's part of their own
+(`learner.py` is the contract). A new one is a file here and a line in `METHODS`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ofcl.memory import Policy
-from ofcl.methods import cbr, er, scored
-from ofcl.methods.parts import PolicyParts
+from ofcl.methods import cbr, er, fedcil, mfcl, scored
+from ofcl.methods.learner import Learner, ServerPart
+from ofcl.methods.parts import GenerativeParts, PolicyParts
+from ofcl.models import ACGAN_NAME
+
+
+@dataclass(frozen=True)
+class Generative:
+    """A method that makes images instead of remembering them."""
+
+    client: Callable[[GenerativeParts], Learner]
+    server: Callable[[GenerativeParts], ServerPart]
+    refuses: Callable[[tuple[int, ...]], str | None]  # an image's shape → what is wrong with it
+    model: str | None = None  # None: any that has features and a head
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method by what its memory keeps; `policy` None means no memory at all."""
+    """A method by what its memory keeps, or how it does without one."""
 
     summary: str
-    policy: Callable[[PolicyParts], Policy] | None
+    policy: Callable[[PolicyParts], Policy] | None = None
+    generative: Generative | None = None
 
 
 METHODS: dict[str, Method] = {
@@ -31,5 +45,13 @@ METHODS: dict[str, Method] = {
     "rc": Method("class-balanced by ratio of confidence", scored.by("rc")),
     "en": Method("class-balanced by entropy", scored.by("en")),
     "bi": Method("class-balanced by Bregman information (the paper's)", scored.by("bi")),
+    "mfcl": Method(
+        "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
+        generative=Generative(mfcl.client, mfcl.server, mfcl.refuses),
+    ),
+    "fedcil": Method(
+        "no memory: every client trains a generator, the server consolidates them (Qi et al.)",
+        generative=Generative(fedcil.client, fedcil.server, fedcil.refuses, model=ACGAN_NAME),
+    ),
 }
 """Every method by name."""

@@ -1,4 +1,4 @@
-"""What a method's policy is made from."""
+"""What methods are made from: a memory policy, or a generative method's two parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor, nn
 
 from ofcl.uncertainty import Scorer
 
@@ -19,3 +20,26 @@ class PolicyParts:
     make_scorer: Callable[[], Scorer]
     keep: Literal["bottom", "top"] = "bottom"
     rescore: Literal["every-round", "every-batch"] = "every-round"
+
+
+@dataclass(frozen=True)
+class GenerativeParts:
+    """What a generative method is built from, at a client or at the server."""
+
+    model: nn.Module
+    make_optimizer: Callable[[], torch.optim.Optimizer]
+    generator: torch.Generator  # its own draws
+    seed: int  # of the networks that it starts with
+    shape: tuple[int, ...]  # of an image
+    classes: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    width: int
+    steps: int
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None
+    synthetic: int
+    generator_steps: int
+    generator_labels: Literal["teacher", "noise"]
+    consolidation: int
+    consistency: float
+    gan_lr: float

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,20 +14,9 @@ from ofcl.batching import batchable
 from ofcl.data.stream import Batch
 from ofcl.losses import Loss
 from ofcl.memory import Memory
+from ofcl.methods.learner import Learning
 from ofcl.models.head import grow_head, grow_optimizer
-from ofcl.state import State, load_optimizer_state, optimizer_state
-
-
-class Learning(NamedTuple):
-    """How a mini-batch went: loss and right predictions on it from before it was learned.
-
-    Both are of the first step's forward, in which BatchNorm sees the replayed samples too, or with
-    `test_first` of one before it in evaluation mode.
-    """
-
-    loss: float
-    correct: int
-    finite: bool  # neither a loss nor a parameter is infinite or not a number
+from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 
 
 @dataclass
@@ -93,6 +82,16 @@ class Replay:
         """The client has taken the global model."""
         if self.memory is not None:
             self.memory.after_round()
+
+    def end_task(self, classes: Sequence[int]) -> None:
+        """The memory knows by itself what is past."""
+
+    def sends(self) -> Tensors:
+        """Nothing but the model leaves a client."""
+        return {}
+
+    def receives(self, handed: Tensors) -> None:
+        """Nothing but the model comes from the server."""
 
     def state(self) -> State:
         """Everything but the model, for a checkpoint."""

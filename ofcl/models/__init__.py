@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ofcl.models.generators import ACGAN
 from ofcl.models.mlp import MLP
 from ofcl.models.resnet import SlimResNet18
 
@@ -20,6 +21,8 @@ class ModelSize:
     classes: int
     width: int = 20
     hidden: int = 512
+    mean: tuple[float, ...] = ()  # that images are normalised with
+    std: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,22 @@ class Model:
     build: Callable[[ModelSize], nn.Module]
 
 
+ACGAN_NAME = "acgan"
+
 MODELS: dict[str, Model] = {
     "slim-resnet18": Model(
         "ResNet-18 of a fraction of the channels, for images of side 8 and up",
         lambda size: SlimResNet18(size.shape[0], size.classes, size.width),
+    ),
+    ACGAN_NAME: Model(
+        "FedCIL's generator and critic; the critic is the classifier",
+        lambda size: ACGAN(
+            size.shape,
+            size.classes,
+            mean=size.mean,
+            std=size.std,
+            channels=max(round(size.width * 16 / 20), 1),
+        ),
     ),
     "mlp": Model(
         "one hidden layer, for vectors; flattens images",

@@ -20,5 +20,10 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Samples (n, …) → logits (n, classes)."""
-        logits: Tensor = self.head(self.hidden(x.flatten(1)).relu())
+        logits: Tensor = self.head(self.features(x))
         return logits
+
+    def features(self, x: Tensor) -> Tensor:
+        """Samples → what the head sees."""
+        features: Tensor = self.hidden(x.flatten(1)).relu()
+        return features

@@ -57,6 +57,10 @@ class SlimResNet18(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (n, channels, side, side) → logits (n, classes)."""
-        features = self.pool(self.blocks(self.stem(x))).flatten(1)
-        logits: Tensor = self.head(features)
+        logits: Tensor = self.head(self.features(x))
         return logits
+
+    def features(self, x: Tensor) -> Tensor:
+        """Images → what the head sees."""
+        features: Tensor = self.pool(self.blocks(self.stem(x))).flatten(1)
+        return features

@@ -1,0 +1,428 @@
+"""FedCIL (Qi et al. 2023), online: every client trains an ACGAN whose critic is the classifier.
+
+Client: the critic learns to tell real images from made ones and all from each other by class, the
+generator to deceive it; images of past classes come from the generator as it was at the end of the
+last task. Server: after averaging, the ACGAN is trained on what the clients' generators make.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ofcl.batching import batchable
+from ofcl.data.stream import Batch
+from ofcl.errors import OfclError
+from ofcl.memory import Memory
+from ofcl.methods.learner import Learning
+from ofcl.methods.parts import GenerativeParts
+from ofcl.models.generators import ACGAN, ACGAN_NOISE, ACGAN_SIDE, ClassGenerator
+from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
+from ofcl.update import Update
+
+SERVER_BATCH = 32  # images of a consolidation step, and those that every client's generator makes
+
+
+# The losses
+
+
+def told_apart(real: Tensor, is_real: bool) -> Tensor:
+    """Binary cross-entropy of the critic's verdicts (n, 1) that images are real."""
+    wanted = torch.full_like(real, float(is_real))
+    return F.binary_cross_entropy_with_logits(real, wanted)
+
+
+def critic_loss(
+    gan: ACGAN, x: Tensor, y: Tensor, made: Tensor, made_y: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Real images are real and of their class, made ones made and of theirs.
+
+    Also gives the class logits of both.
+    """
+    features, made_features = gan.features(x), gan.features(made.detach())
+    logits, made_logits = gan.head(features), gan.head(made_features)
+    loss = (
+        told_apart(gan.real(features), True)
+        + F.cross_entropy(logits, y)
+        + told_apart(gan.real(made_features), False)
+        + F.cross_entropy(made_logits, made_y)
+    )
+    return loss, logits, made_logits
+
+
+def generator_loss(gan: ACGAN, made: Tensor, made_y: Tensor) -> Tensor:
+    """Made images pass for real ones, and for their class."""
+    features = gan.features(made)
+    return told_apart(gan.real(features), True) + F.cross_entropy(gan.head(features), made_y)
+
+
+def divergence(target: Tensor, logits: Tensor) -> Tensor:
+    """KL(p ‖ p̂) from the logits of both; the target is not moved."""
+    p, p_hat = target.detach().log_softmax(1), logits.log_softmax(1)
+    return F.kl_div(p_hat, p, reduction="batchmean", log_target=True)
+
+
+class Draws:
+    """Noise and classes for a generator, from a generator of random numbers of its own."""
+
+    def __init__(self, generator: torch.Generator, classes: int, device: torch.device) -> None:
+        self.generator, self._classes, self._device = generator, classes, device
+
+    def noise(self, n: int) -> Tensor:
+        """Noise (n, 100 + classes)."""
+        shape = (n, ACGAN_NOISE + self._classes)
+        return torch.randn(shape, generator=self.generator).to(self._device)
+
+    def seed(self) -> int:
+        """A seed for draws that are made elsewhere."""
+        return int(torch.randint(2**62, (1,), generator=self.generator))
+
+    def labels(self, n: int, among: Sequence[int]) -> Tensor:
+        """Classes (n,), each of these equally likely."""
+        chosen = torch.randint(len(among), (n,), generator=self.generator)
+        return torch.tensor(sorted(among))[chosen].to(self._device)
+
+
+class Pool:
+    """Images to draw from, so that every class is equally likely."""
+
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
+        self.images, self.labels = images, labels
+        on_cpu = labels.cpu()
+        self._weights = 1.0 / torch.bincount(on_cpu)[on_cpu]
+
+    def draw(self, draws: Draws) -> tuple[Tensor, Tensor]:
+        """A batch of images and their classes."""
+        rows = torch.multinomial(
+            self._weights, SERVER_BATCH, replacement=True, generator=draws.generator
+        ).to(self.images.device)
+        return self.images[rows], self.labels[rows]
+
+
+class Adversaries:
+    """The two optimisers of an ACGAN, and a step of each."""
+
+    def __init__(self, gan: ACGAN, lr: float) -> None:
+        self.gan, self._lr = gan, lr
+        self.renew()
+
+    def renew(self) -> None:
+        """Forgets what the optimisers have gathered."""
+        made: list[nn.Parameter] = []
+        judged: list[nn.Parameter] = []
+        for name, parameter in self.gan.named_parameters():
+            (made if name.startswith("generator.") else judged).append(parameter)
+        betas, fused = (0.5, 0.999), made[0].is_cuda
+        self.critic = torch.optim.Adam(judged, lr=self._lr, betas=betas, fused=fused)
+        self.generator = torch.optim.Adam(made, lr=self._lr, betas=betas, fused=fused)
+
+    def judge(self, critic_loss: Tensor) -> None:
+        """A step of the critic."""
+        self.critic.zero_grad()
+        critic_loss.backward()  # type: ignore[no-untyped-call]
+        self.critic.step()
+
+    def deceive(self, noise: Tensor, y: Tensor, penalty: Tensor | float = 0.0) -> Tensor:
+        """A step of the generator; gives its loss."""
+        loss = generator_loss(self.gan, self.gan.make(noise, y), y) + penalty
+        self.generator.zero_grad()
+        loss.backward(inputs=list(self.gan.generator.parameters()))  # type: ignore[no-untyped-call]
+        self.generator.step()
+        return loss.detach()
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        return {
+            "critic": optimizer_state(self.critic),
+            "generator": optimizer_state(self.generator),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        load_optimizer_state(self.critic, state["critic"])
+        load_optimizer_state(self.generator, state["generator"])
+
+
+class FedCIL:
+    """FedCIL at a client."""
+
+    memory: Memory | None = None
+
+    def __init__(
+        self,
+        *,
+        model: ACGAN,
+        classes: int,
+        generator: torch.Generator,
+        steps: int = 3,
+        lr: float = 2e-4,
+        consistency: float = 1.0,
+    ) -> None:
+        self.model, self.steps, self.consistency = model, steps, consistency
+        self._draws = Draws(generator, classes, next(model.parameters()).device)
+        self._adversaries = Adversaries(model, lr)
+        self._last = _frozen(model.generator)  # as of the end of the last task
+        self._server = _frozen(model.generator)  # as of the last round
+        self._past: list[int] = []
+        self._now: list[int] = []
+        self._rounds = 0  # of this task
+        self.penalty: Callable[[], Tensor] | None = None
+
+    def learn(self, batch: Batch, current: Tensor) -> Learning:
+        """Takes the steps of critic and generator on the mini-batch and on replayed images."""
+        self._now = sorted(current.tolist())
+        losses, before = [], Learning(0.0, 0, True)
+        x, y = batchable(batch.x), batchable(batch.y)
+        self.model.train()
+        self.model.critic.dropout.seed(self._draws.seed())
+        for step in range(self.steps):
+            if step == 0:
+                before = self._tested(batch)
+            loss = self._critic_loss(x, y) + self._penalty()
+            self._adversaries.judge(loss)
+            classes = self._draws.labels(len(x), self._so_far)
+            noise = self._draws.noise(len(x))
+            losses += [loss.detach(), self._adversaries.deceive(noise, classes, self._penalty())]
+        size = nn.utils.get_total_norm(self.model.parameters())
+        return before._replace(finite=bool(torch.stack([*losses, size]).isfinite().all()))
+
+    def _penalty(self) -> Tensor | float:
+        return self.penalty() if self.penalty is not None else 0.0
+
+    @property
+    def _so_far(self) -> list[int]:
+        return sorted({*self._past, *self._now})
+
+    @torch.no_grad()
+    def _tested(self, batch: Batch) -> Learning:
+        """How the mini-batch is classified before it is learned; dropout would blur it."""
+        self.model.eval()
+        logits = self.model(batch.x)
+        self.model.train()
+        right = int((logits.argmax(1) == batch.y).sum())
+        return Learning(F.cross_entropy(logits, batch.y).item(), right, True)
+
+    def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """New images and, in equal parts, replayed ones are real; as many are made."""
+        real, real_y, n = x, y, len(x)
+        if self._past:
+            old_y = self._draws.labels(n, self._past)
+            real, real_y = torch.cat([x, self._made(self._last, old_y)]), torch.cat([y, old_y])
+        made_y = self._draws.labels(len(real), self._so_far)
+        made = self._made(self.model.generator, made_y)
+        loss, logits, made_logits = critic_loss(self.model, real, real_y, made, made_y)
+        if self.consistency and self._rounds:
+            wrong = self._inconsistency(logits[:n], y, made_logits[:n], made_y[:n])
+            loss = loss + self.consistency * wrong
+        return loss
+
+    def _inconsistency(self, logits: Tensor, y: Tensor, made: Tensor, made_y: Tensor) -> Tensor:
+        """What the critic makes of the server's images, and of real and own ones, shall agree.
+
+        From the logits of real images of classes y, and of own ones of classes `made_y`.
+        """
+        classes = torch.cat([y, made_y])
+        as_real, as_own = self.model(self._made(self._server, classes)).split(len(y))
+        return (
+            divergence(as_real, logits) + divergence(as_own, made) + F.cross_entropy(as_own, made_y)
+        )
+
+    @torch.no_grad()
+    def _made(self, generator: ClassGenerator, y: Tensor) -> Tensor:
+        return self.model.make(self._draws.noise(len(y)), y, generator)
+
+    def grow(self, classes: int, seed: int) -> None:
+        """An ACGAN knows its classes from the start."""
+        raise OfclError("fedcil cannot learn classes that nobody announced; use a memory method")
+
+    def before_round(self) -> None:
+        """Nothing is to be done before a round."""
+
+    def after_round(self) -> None:
+        """Keeps the generator that the server has sent."""
+        self._server.load_state_dict(self.model.generator.state_dict())
+        self._rounds += 1
+
+    def end_task(self, classes: Sequence[int]) -> None:
+        """Keeps the generator for replay; the optimisers start anew."""
+        self._last.load_state_dict(self.model.generator.state_dict())
+        self._past = sorted({*self._past, *classes})
+        self._now, self._rounds = [], 0
+        self._adversaries.renew()
+
+    def sends(self) -> Tensors:
+        """The generator of the last task, and which classes are past and which current."""
+        sent = {"past": torch.tensor(self._past), "now": torch.tensor(self._now or self._past)}
+        if self._past:
+            sent |= {f"last.{name}": v.clone() for name, v in self._last.state_dict().items()}
+        return sent
+
+    def receives(self, handed: Tensors) -> None:
+        """Nothing but the model comes from the server."""
+
+    def state(self) -> State:
+        """Everything but the model, for a checkpoint."""
+        return {
+            "adversaries": self._adversaries.state(),
+            "draws": self._draws.generator.get_state(),
+            "last": self._last.state_dict(),
+            "server": self._server.state_dict(),
+            "past": self._past,
+            "now": self._now,
+            "rounds": self._rounds,
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        self._adversaries.load_state(state["adversaries"])
+        self._draws.generator.set_state(state["draws"])
+        self._last.load_state_dict(state["last"])
+        self._server.load_state_dict(state["server"])
+        self._past, self._now = list(state["past"]), list(state["now"])
+        self._rounds = int(state["rounds"])
+
+
+class FedCILServer:
+    """FedCIL at the server: consolidates the averaged ACGAN with the clients' generators."""
+
+    def __init__(
+        self,
+        *,
+        model: ACGAN,
+        classes: int,
+        generator: torch.Generator,
+        steps: int = 100,
+        lr: float = 2e-4,
+        mean: Sequence[float] = (0.5,),
+        std: Sequence[float] = (0.5,),
+    ) -> None:
+        self._model, self._steps = model, steps
+        self._device = next(model.parameters()).device
+        self._draws = Draws(generator, classes, self._device)
+        self._adversaries = Adversaries(model, lr)
+        self._maker = _frozen(model.generator)
+        self._seen: list[int] = []
+        self._mean, self._std = mean, std
+
+    def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+        """Trains the averaged ACGAN on images of the clients' generators."""
+        self._model.load_state_dict(model, strict=False)
+        found = (self._pool(updates, "generator.", "now"), self._pool(updates, "last.", "past"))
+        pools = [pool for pool in found if pool is not None]
+        seen = {c for pool in pools for c in pool.labels.tolist()}
+        self._seen = sorted({*self._seen, *seen})
+        self._model.train()
+        self._model.critic.dropout.seed(self._draws.seed())
+        with torch.enable_grad():
+            for _ in range(self._steps):
+                drawn = [pool.draw(self._draws) for pool in pools]
+                x, y = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+                self._adversaries.judge(self._critic_loss(x, y))
+                classes = self._draws.labels(SERVER_BATCH, self._seen)
+                self._adversaries.deceive(self._draws.noise(SERVER_BATCH), classes)
+        self._model.eval()
+        state = self._model.state_dict()
+        return {name: state[name].detach().clone() for name in model}
+
+    def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        made_y = self._draws.labels(len(x), self._seen)
+        with torch.no_grad():
+            made = self._model.make(self._draws.noise(len(x)), made_y)
+        return critic_loss(self._model, x, y, made, made_y)[0]
+
+    @torch.no_grad()
+    def _pool(self, updates: Sequence[Update], prefix: str, which: str) -> Pool | None:
+        """Images that the clients' generators make of their current, or past, classes."""
+        images, labels = [], []
+        for update in updates:
+            sent = update.state if prefix == "generator." else update.extras
+            weights = {n.removeprefix(prefix): v for n, v in sent.items() if n.startswith(prefix)}
+            classes = update.extras[which].tolist()
+            if not weights or not classes:
+                continue
+            self._maker.load_state_dict(weights, strict=False)
+            y = self._draws.labels(SERVER_BATCH, classes)
+            images.append(self._model.make(self._draws.noise(len(y)), y, self._maker))
+            labels.append(y)
+        return Pool(torch.cat(images), torch.cat(labels)) if images else None
+
+    def end_task(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+        """Nothing is handed out besides the model."""
+        return {}
+
+    @torch.no_grad()
+    def pictures(self, each: int) -> dict[int, Tensor]:
+        """Images that the server's generator makes of each class."""
+        draw = torch.Generator().manual_seed(0)  # looking does not move the run's draws
+        shown = {}
+        mean, std = (
+            torch.tensor(v, device=self._device).view(-1, 1, 1) for v in (self._mean, self._std)
+        )
+        self._model.eval()
+        for c in self._seen:
+            y = torch.full((each,), c, device=self._device)
+            shape = (each, self._draws.noise(0).shape[1])
+            noise = torch.randn(shape, generator=draw).to(self._device)
+            shown[c] = (self._model.make(noise, y) * std + mean).clamp(0, 1).cpu()
+        return shown
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        return {
+            "model": self._model.state_dict(),
+            "adversaries": self._adversaries.state(),
+            "draws": self._draws.generator.get_state(),
+            "seen": self._seen,
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        self._model.load_state_dict(state["model"])
+        self._adversaries.load_state(state["adversaries"])
+        self._draws.generator.set_state(state["draws"])
+        self._seen = list(state["seen"])
+
+
+def _frozen(generator: ClassGenerator) -> ClassGenerator:
+    return copy.deepcopy(generator).eval().requires_grad_(False)
+
+
+def client(parts: GenerativeParts) -> FedCIL:
+    """The method at a client."""
+    assert isinstance(parts.model, ACGAN)
+    return FedCIL(
+        model=parts.model,
+        classes=parts.classes,
+        generator=parts.generator,
+        steps=parts.steps,
+        lr=parts.gan_lr,
+        consistency=parts.consistency,
+    )
+
+
+def server(parts: GenerativeParts) -> FedCILServer:
+    """The method at the server."""
+    assert isinstance(parts.model, ACGAN)
+    return FedCILServer(
+        model=parts.model,
+        classes=parts.classes,
+        generator=parts.generator,
+        steps=parts.consolidation,
+        lr=parts.gan_lr,
+        mean=parts.mean,
+        std=parts.std,
+    )
+
+
+def refuses(shape: tuple[int, ...]) -> str | None:
+    """Says what is wrong with images of this shape.
+
+    >>> refuses((1, 28, 28)), refuses((3, 64, 64))
+    (None, 'square images of at most 32 × 32')
+    """
+    _, height, width = shape
+    return None if height == width <= ACGAN_SIDE else "square images of at most 32 × 32"

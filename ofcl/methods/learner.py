@@ -1,0 +1,82 @@
+"""The contract of a method: how a client learns, and what the server does besides averaging.
+
+Most methods are a memory policy and share one learner (`replay.py`). A generative method brings a
+learner of its own, and a part at the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from ofcl.data.stream import Batch
+from ofcl.memory import Memory
+from ofcl.state import State, Tensors
+from ofcl.update import Update
+
+
+class Learning(NamedTuple):
+    """How a mini-batch went: loss and right predictions on it from before it was learned.
+
+    Both are of the first step's forward, in which BatchNorm sees the replayed samples too, or with
+    `test_first` of one before it in evaluation mode.
+    """
+
+    loss: float
+    correct: int
+    finite: bool  # neither a loss nor a parameter is infinite or not a number
+
+
+class Learner(Protocol):
+    """A method at a client."""
+
+    memory: Memory | None
+    penalty: Callable[[], Tensor] | None  # added to the loss of every step (FedProx)
+
+    def learn(self, batch: Batch, current: Tensor) -> Learning:
+        """Learns a mini-batch; `current` are the classes of its task that have been seen."""
+
+    def grow(self, classes: int, seed: int) -> None:
+        """Gives the model outputs for new classes."""
+
+    def before_round(self) -> None:
+        """The client is about to take the global model."""
+
+    def after_round(self) -> None:
+        """The client has taken the global model."""
+
+    def end_task(self, classes: Sequence[int]) -> None:
+        """The client has finished a task, in which it saw these classes."""
+
+    def sends(self) -> Tensors:
+        """What an update carries besides the model."""
+
+    def receives(self, handed: Tensors) -> None:
+        """What the server hands out besides the model when a task has ended for everybody."""
+
+    def state(self) -> State:
+        """Everything but the model, for a checkpoint."""
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+
+
+class ServerPart(Protocol):
+    """A method at the server."""
+
+    def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+        """Works on the averaged model; gives the tensors of it that have changed."""
+
+    def end_task(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+        """A task has ended for every client; gives what to hand out besides the model."""
+
+    def pictures(self, each: int) -> dict[int, Tensor]:
+        """Images that its generator makes, so many of each class, with values from 0 to 1."""
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""

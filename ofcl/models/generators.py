@@ -1,0 +1,185 @@
+"""The networks of the generative baselines: MFCL's generator, and FedCIL's generator and critic."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+NOISE = 1000  # values that MFCL's generator starts from
+ACGAN_NOISE = 100  # … and FedCIL's, besides one for each class
+ACGAN_SIDE = 32
+
+
+class ImageGenerator(nn.Module):
+    """MFCL: noise → images as the classifier takes them; nobody tells it of which class.
+
+    Its last layer brings every channel to mean 0 and deviation 1, as normalised images have.
+
+    >>> ImageGenerator((3, 32, 32))(torch.zeros(2, NOISE)).shape
+    torch.Size([2, 3, 32, 32])
+    """
+
+    def __init__(self, shape: tuple[int, ...], channels: int = 128) -> None:
+        super().__init__()
+        colours, side, _ = shape
+        doublings = 3 if side > 32 else 2
+        self._start = (channels, side // 2**doublings, side // 2**doublings)
+        self.linear = nn.Linear(NOISE, channels * self._start[1] ** 2)
+        self.norm = nn.BatchNorm2d(channels)
+        layers: list[nn.Module] = []
+        for n in range(doublings):
+            out = channels // 2 if n == doublings - 1 else channels
+            layers += [
+                nn.Upsample(scale_factor=2),
+                nn.Conv2d(channels, out, 3, padding=1),
+                nn.BatchNorm2d(out, eps=0.8),
+                nn.LeakyReLU(0.2),
+            ]
+        layers += [nn.Conv2d(channels // 2, colours, 3, padding=1), nn.Tanh()]
+        self.layers = nn.Sequential(*layers)
+        self.last = nn.BatchNorm2d(colours, affine=False)
+
+    def forward(self, noise: Tensor) -> Tensor:
+        """Noise (n, 1000) → images (n, channels, side, side)."""
+        x = self.norm(self.linear(noise).view(-1, *self._start))
+        images: Tensor = self.last(self.layers(x))
+        return images
+
+
+class ClassGenerator(nn.Module):
+    """FedCIL: noise that begins with the class → images of 32 × 32 with values from −1 to 1."""
+
+    def __init__(self, colours: int, classes: int, channels: int = 384) -> None:
+        super().__init__()
+        self.classes = classes
+        self.linear = nn.Linear(ACGAN_NOISE + classes, channels)
+        layers: list[nn.Module] = []
+        for n in range(3):
+            before, after = channels >> n, channels >> n + 1
+            stride, padding = (1, 0) if n == 0 else (2, 1)
+            layers += [
+                nn.ConvTranspose2d(before, after, 4, stride, padding, bias=False),
+                nn.BatchNorm2d(after),
+                nn.ReLU(),
+            ]
+        layers += [nn.ConvTranspose2d(channels >> 3, colours, 4, 2, 1, bias=False), nn.Tanh()]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, noise: Tensor, y: Tensor) -> Tensor:
+        """Noise (n, 100 + classes) and classes (n,) → images (n, colours, 32, 32)."""
+        noise = torch.cat([F.one_hot(y, self.classes).to(noise), noise[:, self.classes :]], 1)
+        images: Tensor = self.layers(self.linear(noise)[:, :, None, None])
+        return images
+
+
+class Dropout(nn.Module):
+    """Dropout whose draws are nobody else's: those of a generator that is seeded from outside."""
+
+    def __init__(self, share: float = 0.5) -> None:
+        super().__init__()
+        self.share, self._seed = share, 0
+        self._generator: torch.Generator | None = None
+
+    def seed(self, seed: int) -> None:
+        """Starts the draws anew."""
+        self._seed, self._generator = seed, None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features, in training with a share of them left out."""
+        if not self.training:
+            return x
+        if self._generator is None:
+            self._generator = torch.Generator(x.device).manual_seed(self._seed)
+        kept = torch.empty_like(x).bernoulli_(1 - self.share, generator=self._generator)
+        return x * kept.div_(1 - self.share)
+
+
+class Critic(nn.Module):
+    """FedCIL: features from which one head tells real from made, and another the class."""
+
+    def __init__(self, colours: int, channels: int = 16) -> None:
+        super().__init__()
+        self.dropout = Dropout()
+        layers: list[nn.Module] = []
+        for n in range(6):
+            before = colours if n == 0 else channels << n - 1
+            stride = 2 if n % 2 == 0 else 1
+            layers.append(nn.Conv2d(before, channels << n, 3, stride, 1, bias=False))
+            if n > 0:
+                layers.append(nn.BatchNorm2d(channels << n))
+            layers += [nn.LeakyReLU(0.2), self.dropout]
+        self.layers = nn.Sequential(*layers)
+        self.features = (channels << 5) * 4 * 4
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (n, colours, 32, 32) → features (n, …)."""
+        features: Tensor = self.layers(x).flatten(1)
+        return features
+
+
+class ACGAN(nn.Module):
+    """FedCIL's whole model: the classifier is the critic's second head.
+
+    Images come normalised and smaller than 32 × 32 are padded; those made are brought to the same.
+
+    >>> gan = ACGAN((1, 28, 28), 10, mean=(0.5,), std=(0.5,), channels=2)
+    >>> gan(torch.zeros(3, 1, 28, 28)).shape, gan.make(torch.zeros(3, 110), torch.arange(3)).shape
+    (torch.Size([3, 10]), torch.Size([3, 1, 28, 28]))
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        *,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        channels: int = 16,
+    ) -> None:
+        super().__init__()
+        self._side, self._mean, self._std = shape[1], mean, std
+        self.generator = ClassGenerator(shape[0], classes, channels * 24)
+        self.critic = Critic(shape[0], channels)
+        self.real = nn.Linear(self.critic.features, 1)
+        self.head = nn.Linear(self.critic.features, classes)
+        self.apply(_start)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (n, …) → logits (n, classes)."""
+        logits: Tensor = self.head(self.features(x))
+        return logits
+
+    def features(self, x: Tensor) -> Tensor:
+        """Images → what both heads see."""
+        features: Tensor = self.critic(self._padded(x))
+        return features
+
+    def make(self, noise: Tensor, y: Tensor, generator: ClassGenerator | None = None) -> Tensor:
+        """Images of these classes, as the classifier takes them; by another generator if given."""
+        images: Tensor = (generator or self.generator)(noise, y)
+        before = (ACGAN_SIDE - self._side) // 2
+        cut = slice(before, before + self._side)
+        scaled = images[:, :, cut, cut] / 2 + 0.5
+        return (scaled - self._colour(self._mean, images)) / self._colour(self._std, images)
+
+    def _padded(self, x: Tensor) -> Tensor:
+        before = (ACGAN_SIDE - self._side) // 2
+        after = ACGAN_SIDE - self._side - before
+        if not before and not after:
+            return x
+        black = -self._colour(self._mean, x) / self._colour(self._std, x)
+        return F.pad(x - black, (before, after, before, after)) + black
+
+    @staticmethod
+    def _colour(values: tuple[float, ...], like: Tensor) -> Tensor:
+        return torch.tensor(values, device=like.device).view(-1, 1, 1)
+
+
+def _start(module: nn.Module) -> None:
+    """The usual start of such networks: narrow normal weights."""
+    if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+        nn.init.normal_(module.weight, 0.0, 0.02)
+    elif isinstance(module, nn.BatchNorm2d) and module.weight is not None:
+        nn.init.normal_(module.weight, 1.0, 0.02)
+        nn.init.zeros_(module.bias)

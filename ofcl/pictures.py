@@ -1,0 +1,37 @@
+"""Images in a grid, a row a class, for people to look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+SIDE, GAP, TEXT = 64, 4, 150  # pixels: of an image as it is shown, between two, of a name
+
+
+def grid(pictures: dict[str, Tensor]) -> Image.Image:
+    """Rows of images (n, channels, height, width) with values from 0 to 1, each with its name.
+
+    >>> import torch
+    >>> grid({"cat": torch.zeros(3, 1, 8, 8), "dog": torch.ones(1, 3, 8, 8)}).size
+    (358, 140)
+    """
+    from PIL import Image, ImageDraw
+
+    columns = max(len(images) for images in pictures.values())
+    size = (TEXT + GAP + columns * (SIDE + GAP), GAP + len(pictures) * (SIDE + GAP))
+    canvas = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(canvas)
+    for row, (name, images) in enumerate(pictures.items()):
+        top = GAP + row * (SIDE + GAP)
+        draw.text((GAP, top + SIDE // 2 - 5), name[:22], fill="black")
+        for column, image in enumerate(images):
+            pixels = (image * 255).round().byte().numpy().transpose(1, 2, 0)
+            colour = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
+            shown = Image.fromarray(np.ascontiguousarray(colour)).resize((SIDE, SIDE), 0)
+            canvas.paste(shown, (TEXT + GAP + column * (SIDE + GAP), top))
+    return canvas
