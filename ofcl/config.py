@@ -178,7 +178,7 @@ class Settings(BaseModel):
     augment: bool = Field(True, description="steps after the first see flipped, rotated images")
 
     # Generative methods
-    synthetic: int = Field(128, ge=1, description="mfcl: images made for every gradient step")
+    synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
     generator_steps: int = Field(
         100, ge=1, description="mfcl: steps of the server's generator at the end of a task"
     )

@@ -159,7 +159,7 @@ class MFCL:
         image_generator: ImageGenerator,
         generator: torch.Generator,
         steps: int = 3,
-        synthetic: int = 128,
+        synthetic: int = 10,
         augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
         penalty: Callable[[], Tensor] | None = None,
     ) -> None:
