@@ -88,6 +88,7 @@ class Server:
         seed: int = 0,
     ) -> None:
         self.task, self._part = 0, part
+        self.closing = False  # whether the last round of a task has been
         self.model = {name: value.detach().clone() for name, value in model.items()}
         self.round = 0
         self._attempt = 0  # rounds that were tried, also those for which too few clients came
@@ -123,14 +124,19 @@ class Server:
         self.round += 1
         return self.model
 
-    def end_task(self, updates: Sequence[Update]) -> Tensors:
+    def end_task(self) -> Tensors:
         """A task has ended for every client; gives what its method hands out besides the model."""
-        self.task += 1
-        return self._part.end_task(self.model, updates) if self._part is not None else {}
+        self.task, self.closing = self.task + 1, False
+        return self._part.end_task(self.model) if self._part is not None else {}
 
-    def pictures(self, each: int = 10) -> dict[int, Tensor]:
-        """Images that the method's generator makes, so many of each class; none without one."""
-        return self._part.pictures(each) if self._part is not None else {}
+    def pictures(self, each: int = 10, at_the_end: bool = False) -> dict[int, Tensor]:
+        """Images that the method's generator makes, so many of each class.
+
+        None without a generator, and at the end of a run if it has not learned since.
+        """
+        if self._part is None or (at_the_end and not self._part.every_round):
+            return {}
+        return self._part.pictures(each)
 
     def _as_wide(self, updates: Sequence[Update]) -> list[Update]:
         """Updates, and the global model, with an output for every class that any party has."""
@@ -144,6 +150,7 @@ class Server:
             "model": self.model,
             "round": self.round,
             "task": self.task,
+            "closing": self.closing,
             "attempt": self._attempt,
             "part": self._part.state() if self._part is not None else None,
         }
@@ -153,6 +160,6 @@ class Server:
         for name, value in state["model"].items():
             self.model[name] = value.to(self.model[name])
         self.round, self._attempt = int(state["round"]), int(state["attempt"])
-        self.task = int(state["task"])
+        self.task, self.closing = int(state["task"]), bool(state["closing"])
         if self._part is not None:
             self._part.load_state(state["part"])

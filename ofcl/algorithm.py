@@ -43,13 +43,11 @@ class Engine(Protocol):
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """What these clients send."""
 
-    def receive(
-        self, global_model: Tensors, clients: Sequence[int], handed: Tensors | None = None
-    ) -> None:
-        """Hands these clients the global model, and lets all that wait go on.
+    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
+        """Hands these clients the global model, and lets all that wait go on."""
 
-        `handed` is what a method hands out besides it when a task has ended for everybody.
-        """
+    def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
+        """Hands these clients what a method needs for the next task, and lets them begin it."""
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
@@ -82,13 +80,17 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
 
 
 def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Iterator[Event]:
-    """A last round of the task; then the clients get what the method needs for the next."""
-    updates = engine.updates(clients)
-    model = server.aggregate(updates)
-    handed = server.end_task(updates)
-    engine.receive(model, clients, handed)
-    yield _told(server, updates)
-    yield TaskEnded(server.task, len(clients) * nbytes(handed))
+    """A last round of the task; and when that is over, what the method needs for the next."""
+    if not server.closing:
+        server.closing = True
+        updates = engine.updates(clients)
+        if any(update.samples for update in updates):  # else the task was empty
+            engine.receive(server.aggregate(updates), clients)
+            yield _told(server, updates)
+    else:
+        handed = server.end_task()
+        engine.begin_task(server.model, clients, handed)
+        yield TaskEnded(server.task, len(clients) * nbytes(handed))
 
 
 def _told(server: Server, updates: Sequence[Update]) -> Round:

@@ -28,6 +28,7 @@ from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.replay import Replay
 from ofcl.models import ACGAN_NAME, MODELS, ModelSize
+from ofcl.models.head import outputs
 from ofcl.perturb import (
     Perturbation,
     choose_perturbations,
@@ -163,7 +164,7 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
     warnings = []
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
-    else:
+    elif METHODS[settings.method].generative is None:  # those end every task with a round
         warnings += _tasks_without_rounds(settings, shares)
     if settings.loss == "ace" and settings.replay == "past" and remembers:
         warnings.append(
@@ -207,6 +208,13 @@ def check_generative(settings: Settings, dataset: Dataset) -> None:
         )
     if method.model is not None and settings.model != method.model:
         raise OfclError(f"{name} has a model of its own; leave model = 'auto'")
+    if settings.clients < settings.min_clients:
+        raise OfclError(
+            f"{name} needs rounds, and these at least {settings.min_clients} clients (min_clients)"
+        )
+    if settings.loss != "ce" or settings.test_first:
+        ignored = "loss" if settings.loss != "ce" else "test_first"
+        raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
     if settings.stagger:
         raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
 
@@ -331,7 +339,7 @@ def join(
         test=test,
         validation=validation,
         schedule=build_schedule(settings),
-        class_counts=settings.aggregation == "weighted" or generative,
+        class_counts=settings.aggregation == "weighted",
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
         barrier=generative,
@@ -365,7 +373,7 @@ def generative_parts(
         generator=generator(settings.seed, *purpose),
         seed=settings.seed,
         shape=dataset.shape,
-        classes=len(dataset.labels),
+        classes=outputs(model),
         mean=dataset.mean,
         std=dataset.std,
         width=settings.width,

@@ -43,8 +43,8 @@ class Client:
     `waiting` says that it has reached a communication point; it learns on when the server has
     answered (`receive`) or when it is let go without an answer (`go_on`). `finished` says that its
     stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
-    knows how many there are. With a `barrier` it stays `between_tasks` until the server has heard
-    that all have come so far, and hands out what the next task needs.
+    knows how many there are. With a `barrier` it stays `between_tasks` until all have come so far,
+    and the server hands out what the next task needs (`begin_task`).
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Client:
         global_test = self._test.hits(self.model, seen)
         self.model.load_state_dict(own)
         event = Evaluated(self.number, self.task, test, validation, global_test)
-        self.learner.end_task(sorted(self._classes))
+        self.learner.end_task()
         self.task += 1
         ended = self.stream.next_task() is None
         self.finished = ended if self._tasks is None else self.task == self._tasks
@@ -144,11 +144,8 @@ class Client:
         return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 
     @torch.no_grad()
-    def receive(self, global_model: Tensors, handed: Tensors | None = None) -> None:
-        """Takes the global model: a share of it and the rest of its own.
-
-        `handed` is what the server hands out besides it when a task has ended for everybody.
-        """
+    def receive(self, global_model: Tensors) -> None:
+        """Takes the global model: a share of it and the rest of its own."""
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
@@ -156,11 +153,13 @@ class Client:
             value.lerp_(global_model[name], self._mixing)
         for anchor, name in zip(self.anchor, dict(self.model.named_parameters()), strict=True):
             anchor.copy_(global_model[name])
-        self.learner.after_round()
-        if handed is not None:
-            self.learner.receives(handed)
-            self._turn()
+        self.learner.after_round(global_model)
         self.go_on()
+
+    def begin_task(self, global_model: Tensors, handed: Tensors) -> None:
+        """Takes what the server hands out when a task has ended for all; turns to the next."""
+        self.learner.receives(global_model, handed)
+        self._turn()
 
     def go_on(self) -> None:
         """Leaves the communication point."""

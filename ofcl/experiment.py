@@ -163,7 +163,7 @@ class Run:
                         raise _Stopped
                 self._save()
                 if self.directory is not None:
-                    self._save_pictures(self._server.task + 1)
+                    self._save_pictures(self._server.task + 1, at_the_end=True)
                     self.directory.save_result(self.result(), self._server.model)
         except _Stopped:
             self._save()
@@ -205,10 +205,11 @@ class Run:
             self.directory.checkpoints, Checkpoint(len(self.events), self._seconds, state)
         )
 
-    def _save_pictures(self, task: int) -> None:
+    def _save_pictures(self, task: int, at_the_end: bool = False) -> None:
         """What a generative method makes at the end of a task, to be looked at."""
-        pictures = self._server.pictures()
-        if self.directory is not None and pictures:
+        if self.directory is None:
+            return
+        if pictures := self._server.pictures(at_the_end=at_the_end):
             self.directory.save_pictures(task, {self.labels[c]: x for c, x in pictures.items()})
 
     def _pause(self, seconds: float) -> None:

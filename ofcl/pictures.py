@@ -30,7 +30,8 @@ def grid(pictures: dict[str, Tensor]) -> Image.Image:
         top = GAP + row * (SIDE + GAP)
         draw.text((GAP, top + SIDE // 2 - 5), name[:22], fill="black")
         for column, image in enumerate(images):
-            pixels = (image * 255).round().byte().numpy().transpose(1, 2, 0)
+            shown_channels = image[:3] if len(image) >= 3 else image[:1]
+            pixels = (shown_channels * 255).round().byte().numpy().transpose(1, 2, 0)
             colour = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
             shown = Image.fromarray(np.ascontiguousarray(colour)).resize((SIDE, SIDE), 0)
             canvas.paste(shown, (TEXT + GAP + column * (SIDE + GAP), top))

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +15,10 @@ from ofcl import Run, make_settings
 from ofcl.data.stream import Batch
 from ofcl.errors import OfclError
 from ofcl.events import Round, TaskEnded
+from ofcl.experiment import Interrupted
 from ofcl.methods import fedcil, mfcl
 from ofcl.models.generators import ACGAN, NOISE, Critic, ImageGenerator
+from ofcl.pictures import grid
 from tests.conftest import TINY_IMAGES, make_blobs, make_images
 from tests.test_experiment import assert_same, whole
 
@@ -119,7 +123,7 @@ def test_the_client_s_loss_is_the_sum_of_its_three_terms():
     torch.manual_seed(0)
     model = Student()
     learner = make_mfcl(model)
-    learner.receives({"old": torch.tensor([0, 1])})
+    learner.receives(model.state_dict(), {"old": torch.tensor([0, 1])})
     model.scale.data.fill_(1.5)
     x, y, current = torch.randn(3, 1, 2, 2), torch.tensor([2, 3, 2]), torch.tensor([2, 3])
     loss, logits = learner._loss(x, y, current)
@@ -234,10 +238,34 @@ def batch(*labels):
     return Batch(torch.randn(len(labels), 1, 8, 8), torch.tensor(labels), 0)
 
 
+def end_task(learner):
+    """What happens at the end of a task, in its order: a last round is before the next begins."""
+    learner.end_task()
+    learner.after_round(learner.model.state_dict())
+    learner.receives(learner.model.state_dict(), {})
+
+
+def test_what_is_sent_in_the_last_round_is_of_the_task_that_ends():
+    learner = make_fedcil()
+    learner.learn(batch(0, 1, 0), torch.tensor([0, 1]))
+    learner.end_task()
+    sent = learner.sends()
+    assert (sent["now"].tolist(), sent["past"].tolist()) == ([0, 1], [])
+    learner.receives(learner.model.state_dict(), {})
+    learner.learn(batch(2, 3, 2), torch.tensor([2, 3]))
+    first = {name: value.clone() for name, value in learner._last.state_dict().items()}
+    learner.end_task()
+    sent = learner.sends()
+    assert (sent["now"].tolist(), sent["past"].tolist()) == ([2, 3], [0, 1])
+    assert torch.equal(sent["last.linear.weight"], first["linear.weight"])
+    learner.receives(learner.model.state_dict(), {})
+    assert learner.sends()["past"].tolist() == [0, 1, 2, 3]
+
+
 def test_replayed_images_are_of_past_classes_only():
     learner = make_fedcil()
     learner.learn(batch(0, 1, 0), torch.tensor([0, 1]))
-    learner.end_task([0, 1])
+    end_task(learner)
     asked = []
     make = learner.model.make
 
@@ -258,7 +286,7 @@ def test_replayed_images_are_of_past_classes_only():
 def test_the_last_generator_does_not_learn_on():
     learner = make_fedcil()
     learner.learn(batch(0, 1, 0), torch.tensor([0, 1]))
-    learner.end_task([0, 1])
+    end_task(learner)
     before = copy.deepcopy(learner._last.state_dict())
     learner.learn(batch(2, 3, 2), torch.tensor([2, 3]))
     assert_same(learner._last.state_dict(), before)
@@ -274,10 +302,10 @@ def test_consistency_begins_after_a_round_of_the_task(consistency):
     learner._inconsistency = lambda *parts: (asked.append(1), inconsistency(*parts))[1]
     learner.learn(batch(0, 1), torch.tensor([0, 1]))
     assert not asked
-    learner.after_round()
+    learner.after_round(learner.model.state_dict())
     learner.learn(batch(0, 1), torch.tensor([0, 1]))
     assert len(asked) == (1 if consistency else 0)
-    learner.end_task([0, 1])
+    end_task(learner)  # the last round of a task does not count for the next
     learner.learn(batch(2, 3), torch.tensor([2, 3]))
     assert len(asked) == (1 if consistency else 0)
 
@@ -374,9 +402,55 @@ def test_a_task_ends_for_all_and_what_is_handed_out_is_counted(tmp_path, method,
     # FedCIL's clients send their last generator too, once there is one.
     first, last = rounds[0], rounds[-1]
     assert (last.bytes_sent > first.bytes_sent * 1.2) == (method == "fedcil")
-    assert {p.name for p in (tmp_path / "run" / "pictures").iterdir()} == {
-        "task-1.png", "task-2.png"
-    }  # fmt: skip
+    # MFCL's generator does not learn after the last task.
+    wanted = {"task-1.png"} if method == "mfcl" else {"task-1.png", "task-2.png"}
+    assert {p.name for p in (tmp_path / "run" / "pictures").iterdir()} == wanted
+
+
+@BOTH
+def test_ctrl_c_at_any_event_loses_none(tmp_path, images, method):
+    made = make_settings({**TINY, "method": method, "limit": 2, "burn_in": 0})
+    one = Run(made, images, tmp_path / "whole")
+    for _ in one:
+        pass
+    for n in range(0, len(one.events) - 1):
+        run = Run(made, images, tmp_path / str(n))
+        with pytest.raises(Interrupted):
+            for k, _ in enumerate(run):
+                if k == n:
+                    signal.raise_signal(signal.SIGINT)
+        resumed = Run.resume(tmp_path / str(n), images)
+        for _ in resumed:
+            pass
+        assert resumed.events == one.events
+        assert resumed.result().bytes_received == one.result().bytes_received
+        pictures = [sorted(p.name for p in (tmp_path / name / "pictures").iterdir())
+                    for name in ("whole", str(n))]  # fmt: skip
+        assert pictures[0] == pictures[1]
+
+
+def test_the_teacher_is_the_global_model_also_where_clients_take_only_a_share(images):
+    run = Run(make_settings({**TINY, "method": "mfcl", "mixing": 0.5}), images)
+    for event in run:
+        if isinstance(event, TaskEnded):
+            break
+    for client in run._engine._clients:
+        teacher = client.learner._teacher.model.state_dict()
+        assert all(torch.equal(teacher[name], v) for name, v in run._server.model.items())
+
+
+@BOTH
+def test_a_task_that_is_empty_for_everybody(method):
+    data = make_images(classes=3, train=12)
+    rows = torch.cat([(data.y_train != 1).nonzero()[:, 0], (data.y_train == 1).nonzero()[:1, 0]])
+    few = replace(data, x_train=data.x_train[rows], y_train=data.y_train[rows])
+    result = ofcl.run(few, **{**TINY, "tasks": 3, "method": method, "validation": 0.1})
+    assert result.A is not None
+
+
+def test_pictures_of_any_number_of_channels():
+    for channels in (1, 2, 3, 4):
+        assert grid({"a": torch.rand(2, channels, 8, 8), "b": torch.rand(0, channels, 8, 8)})
 
 
 @BOTH
@@ -408,8 +482,10 @@ def test_other_averaging(images, method, aggregation):
         (make_images(), {"batchnorm": "local"}, "needs the averaged BatchNorm statistics"),
         (make_images(), {"protocol": "published"}, r"\(protocol 'published'\) does not give"),
         (make_images(), {"stagger": 3}, "stagger cannot be used"),
+        (make_images(), {"loss": "ace"}, "loss is for methods with a memory"),
+        (make_images(), {"clients": 1}, "needs rounds"),
     ],
-    ids=["vectors", "side", "local", "published", "stagger"],
+    ids=["vectors", "side", "local", "published", "stagger", "loss", "alone"],
 )
 def test_what_cannot_be_done_is_refused(method, data, values, problem):
     if data.kind == "image" and data.shape[1] == 10 and method == "fedcil":

@@ -91,15 +91,18 @@ class LocalEngine:
         """What these clients send."""
         return [self._clients[number].update() for number in clients]
 
-    def receive(
-        self, global_model: Tensors, clients: Sequence[int], handed: Tensors | None = None
-    ) -> None:
+    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Hands these clients the global model, and lets all that wait go on."""
         for client in self._clients:
             if client.number in clients:
-                client.receive(global_model, handed)
+                client.receive(global_model)
             else:
                 client.go_on()
+
+    def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
+        """Hands these clients what a method needs for the next task, and lets them begin it."""
+        for number in clients:
+            self._clients[number].begin_task(global_model, handed)
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""

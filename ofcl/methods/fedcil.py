@@ -19,7 +19,7 @@ from ofcl.data.stream import Batch
 from ofcl.errors import OfclError
 from ofcl.memory import Memory
 from ofcl.methods.learner import Learning
-from ofcl.methods.parts import GenerativeParts
+from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import ACGAN, ACGAN_NOISE, ACGAN_SIDE, ClassGenerator
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 from ofcl.update import Update
@@ -70,12 +70,11 @@ class Draws:
     """Noise and classes for a generator, from a generator of random numbers of its own."""
 
     def __init__(self, generator: torch.Generator, classes: int, device: torch.device) -> None:
-        self.generator, self._classes, self._device = generator, classes, device
+        self.generator, self.size, self._device = generator, ACGAN_NOISE + classes, device
 
     def noise(self, n: int) -> Tensor:
         """Noise (n, 100 + classes)."""
-        shape = (n, ACGAN_NOISE + self._classes)
-        return torch.randn(shape, generator=self.generator).to(self._device)
+        return torch.randn(n, self.size, generator=self.generator).to(self._device)
 
     def seed(self) -> int:
         """A seed for draws that are made elsewhere."""
@@ -166,6 +165,7 @@ class FedCIL:
         self._draws = Draws(generator, classes, next(model.parameters()).device)
         self._adversaries = Adversaries(model, lr)
         self._last = _frozen(model.generator)  # as of the end of the last task
+        self._ending = _frozen(model.generator)  # as of the end of this one, before its last round
         self._server = _frozen(model.generator)  # as of the last round
         self._past: list[int] = []
         self._now: list[int] = []
@@ -175,13 +175,11 @@ class FedCIL:
     def learn(self, batch: Batch, current: Tensor) -> Learning:
         """Takes the steps of critic and generator on the mini-batch and on replayed images."""
         self._now = sorted(current.tolist())
-        losses, before = [], Learning(0.0, 0, True)
+        losses, before = [], self._tested(batch)
         x, y = batchable(batch.x), batchable(batch.y)
         self.model.train()
         self.model.critic.dropout.seed(self._draws.seed())
-        for step in range(self.steps):
-            if step == 0:
-                before = self._tested(batch)
+        for _ in range(self.steps):
             loss = self._critic_loss(x, y) + self._penalty()
             self._adversaries.judge(loss)
             classes = self._draws.labels(len(x), self._so_far)
@@ -202,7 +200,6 @@ class FedCIL:
         """How the mini-batch is classified before it is learned; dropout would blur it."""
         self.model.eval()
         logits = self.model(batch.x)
-        self.model.train()
         right = int((logits.argmax(1) == batch.y).sum())
         return Learning(F.cross_entropy(logits, batch.y).item(), right, True)
 
@@ -242,27 +239,29 @@ class FedCIL:
     def before_round(self) -> None:
         """Nothing is to be done before a round."""
 
-    def after_round(self) -> None:
+    def after_round(self, global_model: Tensors) -> None:
         """Keeps the generator that the server has sent."""
-        self._server.load_state_dict(self.model.generator.state_dict())
+        _load_generator(self._server, global_model, "generator.")
         self._rounds += 1
 
-    def end_task(self, classes: Sequence[int]) -> None:
-        """Keeps the generator for replay; the optimisers start anew."""
-        self._last.load_state_dict(self.model.generator.state_dict())
-        self._past = sorted({*self._past, *classes})
-        self._now, self._rounds = [], 0
-        self._adversaries.renew()
+    def end_task(self) -> None:
+        """Keeps the generator for replay."""
+        self._ending.load_state_dict(self.model.generator.state_dict())
 
     def sends(self) -> Tensors:
         """The generator of the last task, and which classes are past and which current."""
-        sent = {"past": torch.tensor(self._past), "now": torch.tensor(self._now or self._past)}
+        past, now = (torch.tensor(v, dtype=torch.long) for v in (self._past, self._now))
+        sent = {"past": past, "now": now}
         if self._past:
             sent |= {f"last.{name}": v.clone() for name, v in self._last.state_dict().items()}
         return sent
 
-    def receives(self, handed: Tensors) -> None:
-        """Nothing but the model comes from the server."""
+    def receives(self, global_model: Tensors, handed: Tensors) -> None:
+        """What was current is past now; the optimisers start anew."""
+        self._last.load_state_dict(self._ending.state_dict())
+        self._past, self._now = self._so_far, []
+        self._rounds = 0
+        self._adversaries.renew()
 
     def state(self) -> State:
         """Everything but the model, for a checkpoint."""
@@ -270,6 +269,7 @@ class FedCIL:
             "adversaries": self._adversaries.state(),
             "draws": self._draws.generator.get_state(),
             "last": self._last.state_dict(),
+            "ending": self._ending.state_dict(),
             "server": self._server.state_dict(),
             "past": self._past,
             "now": self._now,
@@ -281,6 +281,7 @@ class FedCIL:
         self._adversaries.load_state(state["adversaries"])
         self._draws.generator.set_state(state["draws"])
         self._last.load_state_dict(state["last"])
+        self._ending.load_state_dict(state["ending"])
         self._server.load_state_dict(state["server"])
         self._past, self._now = list(state["past"]), list(state["now"])
         self._rounds = int(state["rounds"])
@@ -288,6 +289,8 @@ class FedCIL:
 
 class FedCILServer:
     """FedCIL at the server: consolidates the averaged ACGAN with the clients' generators."""
+
+    every_round = True
 
     def __init__(
         self,
@@ -313,6 +316,8 @@ class FedCILServer:
         self._model.load_state_dict(model, strict=False)
         found = (self._pool(updates, "generator.", "now"), self._pool(updates, "last.", "past"))
         pools = [pool for pool in found if pool is not None]
+        if not pools:
+            return {}
         seen = {c for pool in pools for c in pool.labels.tolist()}
         self._seen = sorted({*self._seen, *seen})
         self._model.train()
@@ -339,18 +344,16 @@ class FedCILServer:
         """Images that the clients' generators make of their current, or past, classes."""
         images, labels = [], []
         for update in updates:
-            sent = update.state if prefix == "generator." else update.extras
-            weights = {n.removeprefix(prefix): v for n, v in sent.items() if n.startswith(prefix)}
             classes = update.extras[which].tolist()
-            if not weights or not classes:
+            if not classes:
                 continue
-            self._maker.load_state_dict(weights, strict=False)
+            _load_generator(self._maker, {**update.state, **update.extras}, prefix)
             y = self._draws.labels(SERVER_BATCH, classes)
             images.append(self._model.make(self._draws.noise(len(y)), y, self._maker))
             labels.append(y)
         return Pool(torch.cat(images), torch.cat(labels)) if images else None
 
-    def end_task(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+    def end_task(self, model: Tensors) -> Tensors:
         """Nothing is handed out besides the model."""
         return {}
 
@@ -358,17 +361,13 @@ class FedCILServer:
     def pictures(self, each: int) -> dict[int, Tensor]:
         """Images that the server's generator makes of each class."""
         draw = torch.Generator().manual_seed(0)  # looking does not move the run's draws
-        shown = {}
-        mean, std = (
-            torch.tensor(v, device=self._device).view(-1, 1, 1) for v in (self._mean, self._std)
-        )
         self._model.eval()
+        made = {}
         for c in self._seen:
             y = torch.full((each,), c, device=self._device)
-            shape = (each, self._draws.noise(0).shape[1])
-            noise = torch.randn(shape, generator=draw).to(self._device)
-            shown[c] = (self._model.make(noise, y) * std + mean).clamp(0, 1).cpu()
-        return shown
+            noise = torch.randn(each, self._draws.size, generator=draw).to(self._device)
+            made[c] = shown(self._model.make(noise, y), self._mean, self._std)
+        return made
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
@@ -385,6 +384,12 @@ class FedCILServer:
         self._adversaries.load_state(state["adversaries"])
         self._draws.generator.set_state(state["draws"])
         self._seen = list(state["seen"])
+
+
+def _load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> None:
+    """Puts the tensors of a name that begins so into a generator; counters do not travel."""
+    weights = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+    generator.load_state_dict(weights, strict=False)
 
 
 def _frozen(generator: ClassGenerator) -> ClassGenerator:

@@ -44,17 +44,17 @@ class Learner(Protocol):
     def before_round(self) -> None:
         """The client is about to take the global model."""
 
-    def after_round(self) -> None:
-        """The client has taken the global model."""
+    def after_round(self, global_model: Tensors) -> None:
+        """The client has taken the global model, or a share of it."""
 
-    def end_task(self, classes: Sequence[int]) -> None:
-        """The client has finished a task, in which it saw these classes."""
+    def end_task(self) -> None:
+        """The client has finished a task; a last round of it may still come."""
 
     def sends(self) -> Tensors:
         """What an update carries besides the model."""
 
-    def receives(self, handed: Tensors) -> None:
-        """What the server hands out besides the model when a task has ended for everybody."""
+    def receives(self, global_model: Tensors, handed: Tensors) -> None:
+        """The task has ended for everybody; `handed` is what the server hands out for the next."""
 
     def state(self) -> State:
         """Everything but the model, for a checkpoint."""
@@ -66,10 +66,13 @@ class Learner(Protocol):
 class ServerPart(Protocol):
     """A method at the server."""
 
+    every_round: bool
+    """Whether its generator learns in every round, or at the end of tasks alone."""
+
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
         """Works on the averaged model; gives the tensors of it that have changed."""
 
-    def end_task(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+    def end_task(self, model: Tensors) -> Tensors:
         """A task has ended for every client; gives what to hand out besides the model."""
 
     def pictures(self, each: int) -> dict[int, Tensor]:

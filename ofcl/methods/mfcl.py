@@ -19,12 +19,12 @@ from torch import Tensor, nn
 
 from ofcl.batching import batchable
 from ofcl.data.stream import Batch
+from ofcl.errors import OfclError
 from ofcl.losses import among
 from ofcl.memory import Memory
 from ofcl.methods.learner import Learning
-from ofcl.methods.parts import GenerativeParts
+from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import NOISE, ImageGenerator
-from ofcl.models.head import grow_head, grow_optimizer
 from ofcl.seeds import private
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 from ofcl.update import Update
@@ -165,6 +165,7 @@ class MFCL:
     ) -> None:
         self.model, self.optimizer, self.generator = model, optimizer, generator
         self.steps, self.synthetic, self.augment, self.penalty = steps, synthetic, augment, penalty
+        self._now: list[int] = []  # classes of the current task
         self._teacher = Teacher(
             copy.deepcopy(model).eval().requires_grad_(False),
             image_generator.eval().requires_grad_(False),
@@ -173,7 +174,9 @@ class MFCL:
 
     def learn(self, batch: Batch, current: Tensor) -> Learning:
         """Takes the gradient steps on the mini-batch and, after the first task, on made images."""
-        losses, before = [], Learning(0.0, 0, True)
+        self._now = sorted(current.tolist())
+        losses: list[Tensor] = []
+        before = Learning(0.0, 0, True)
         for step in range(self.steps):
             x = self.augment(batch.x, self.generator) if step and self.augment else batch.x
             self.model.train()
@@ -216,29 +219,29 @@ class MFCL:
         ), logits
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the model, and its frozen copy, outputs for new classes."""
-        grow_optimizer(self.optimizer, grow_head(self.model, classes, seed))
-        grow_head(self._teacher.model, classes, seed)
+        """The head knows its classes from the start: streams are refused."""
+        raise OfclError("mfcl cannot learn classes that nobody announced; use a memory method")
 
     def before_round(self) -> None:
         """Nothing is to be done before a round."""
 
-    def after_round(self) -> None:
+    def after_round(self, global_model: Tensors) -> None:
         """Nor after it."""
 
-    def end_task(self, classes: Sequence[int]) -> None:
+    def end_task(self) -> None:
         """The teacher comes from the server."""
 
     def sends(self) -> Tensors:
-        """Nothing but the model leaves a client."""
-        return {}
+        """Which classes are current: the server has to know what to make images of."""
+        return {"now": torch.tensor(self._now, dtype=torch.long)}
 
-    def receives(self, handed: Tensors) -> None:
-        """Takes the generator; the teacher is the global model that was just taken."""
-        self._teacher.model.load_state_dict(self.model.state_dict())
+    def receives(self, global_model: Tensors, handed: Tensors) -> None:
+        """Takes the generator; the teacher is the global model at the end of the task."""
+        self._teacher.model.load_state_dict(global_model, strict=False)
         self._teacher.old = handed["old"].to(next(self.model.parameters()).device)
         weights = {n.removeprefix("generator."): v for n, v in handed.items() if n != "old"}
         self._teacher.generator.load_state_dict(weights)
+        self._now = []
 
     def state(self) -> State:
         """Everything but the model, for a checkpoint."""
@@ -247,6 +250,7 @@ class MFCL:
             "optimizer": optimizer_state(self.optimizer),
             "generator": self.generator.get_state(),
             "old": teacher.old,
+            "now": self._now,
             "teacher": teacher.model.state_dict() if len(teacher.old) else {},
             "images": teacher.generator.state_dict() if len(teacher.old) else {},
         }
@@ -256,6 +260,7 @@ class MFCL:
         load_optimizer_state(self.optimizer, state["optimizer"])
         self.generator.set_state(state["generator"])
         self._teacher.old = state["old"].to(next(self.model.parameters()).device)
+        self._now = list(state["now"])
         if state["teacher"]:
             self._teacher.model.load_state_dict(state["teacher"])
             self._teacher.generator.load_state_dict(state["images"])
@@ -263,6 +268,8 @@ class MFCL:
 
 class MFCLServer:
     """MFCL at the server: trains the generator when a task has ended for everybody."""
+
+    every_round = False
 
     def __init__(
         self,
@@ -282,16 +289,18 @@ class MFCLServer:
         self._seen: list[int] = []
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """The averaged model stays as it is."""
+        """Hears of new classes; the averaged model stays as it is."""
+        now = {c for update in updates for c in update.extras["now"].tolist()}
+        self._seen = sorted({*self._seen, *now})
         return {}
 
-    def end_task(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
+    def end_task(self, model: Tensors) -> Tensors:
         """Trains the generator on the global model; a new optimiser, but no new generator."""
-        self._seen = sorted({*self._seen, *(c for update in updates for c in update.classes)})
         self._model.load_state_dict(model, strict=False)
-        self.train()
+        if self._seen:
+            self.train()
         handed = {f"generator.{name}": v for name, v in self._images.state_dict().items()}
-        return handed | {"old": torch.tensor(self._seen)}
+        return handed | {"old": torch.tensor(self._seen, dtype=torch.long)}
 
     def train(self) -> list[float]:
         """Trains the generator; gives the loss of every step."""
@@ -320,12 +329,14 @@ class MFCLServer:
         device = next(self._images.parameters()).device
         seen = torch.tensor(self._seen, device=device)
         draw = torch.Generator().manual_seed(0)  # looking does not move the run's draws
-        noise = torch.randn(max(256, 8 * each * len(seen)), NOISE, generator=draw).to(device)
-        made = self._images.eval()(noise)
-        taken_for = seen[self._model(made)[:, seen].argmax(1)]
-        mean, std = (torch.tensor(v, device=device).view(-1, 1, 1) for v in (self._mean, self._std))
-        shown = (made * std + mean).clamp(0, 1).cpu()
-        return {c: shown[(taken_for == c).cpu()][:each] for c in self._seen}
+        found: dict[int, list[Tensor]] = {c: [] for c in self._seen}
+        for _ in range(each):  # a class that the teacher hardly sees may stay without
+            made = self._images.eval()(torch.randn(256, NOISE, generator=draw).to(device))
+            taken_for = seen[self._model(made)[:, seen].argmax(1)].tolist()
+            for image, c in zip(shown(made, self._mean, self._std), taken_for, strict=True):
+                if len(found[c]) < each:
+                    found[c].append(image)
+        return {c: torch.stack(images) if images else made[:0].cpu() for c, images in found.items()}
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
@@ -383,9 +394,9 @@ def refuses(shape: tuple[int, ...]) -> str | None:
     >>> [refuses((3, side, side)) for side in (28, 32, 64)]
     [None, None, None]
     >>> refuses((3, 30, 30))
-    'square images with a side of 28, 32 or 64 (a multiple of 4, above 32 of 8)'
+    'square images with a side of 28, 32 or 64 (a multiple of 4, from 32 to 64 of 8)'
     """
     _, height, width = shape
     good = height == width <= 64 and width % (4 if width <= 32 else 8) == 0
-    wanted = "square images with a side of 28, 32 or 64 (a multiple of 4, above 32 of 8)"
+    wanted = "square images with a side of 28, 32 or 64 (a multiple of 4, from 32 to 64 of 8)"
     return None if good else wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,3 +43,9 @@ class GenerativeParts:
     consolidation: int
     consistency: float
     gan_lr: float
+
+
+def shown(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Normalised images as people look at them: values from 0 to 1, on the CPU."""
+    means, deviations = (torch.tensor(v, device=images.device).view(-1, 1, 1) for v in (mean, std))
+    return (images * deviations + means).clamp(0, 1).cpu()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,19 +78,19 @@ class Replay:
         if self.memory is not None:
             self.memory.before_round()
 
-    def after_round(self) -> None:
+    def after_round(self, global_model: Tensors) -> None:
         """The client has taken the global model."""
         if self.memory is not None:
             self.memory.after_round()
 
-    def end_task(self, classes: Sequence[int]) -> None:
+    def end_task(self) -> None:
         """The memory knows by itself what is past."""
 
     def sends(self) -> Tensors:
         """Nothing but the model leaves a client."""
         return {}
 
-    def receives(self, handed: Tensors) -> None:
+    def receives(self, global_model: Tensors, handed: Tensors) -> None:
         """Nothing but the model comes from the server."""
 
     def state(self) -> State:
