@@ -112,6 +112,9 @@ class Server:
     @torch.no_grad()
     def aggregate(self, updates: Sequence[Update]) -> Tensors:
         """Makes the next global model; what does not travel stays as it was."""
+        if not any(update.samples for update in updates):  # a task that was empty for all
+            self.round += 1
+            return self.model
         no_previous = self.round == 0 and self._previous_start == "none"
         updates = self._as_wide(updates)
         previous = None if no_previous else self.model

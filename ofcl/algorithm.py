@@ -67,7 +67,7 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
             else:  # too few for a round: everybody goes on alone
                 engine.receive(server.model, [])
         elif between := engine.between_tasks():  # a task has ended for everybody
-            yield from _end_task(engine, server, between)
+            yield _end_task(engine, server, between)
         else:  # every stream has ended
             return
 
@@ -76,28 +76,20 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
     """The clients that take part send, the server averages, they take the result."""
     updates = engine.updates(present)
     engine.receive(server.aggregate(updates), present)
-    return _told(server, updates)
-
-
-def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Iterator[Event]:
-    """A last round of the task; and when that is over, what the method needs for the next."""
-    if not server.closing:
-        server.closing = True
-        updates = engine.updates(clients)
-        if any(update.samples for update in updates):  # else the task was empty
-            engine.receive(server.aggregate(updates), clients)
-            yield _told(server, updates)
-    else:
-        handed = server.end_task()
-        engine.begin_task(server.model, clients, handed)
-        yield TaskEnded(server.task, len(clients) * nbytes(handed))
-
-
-def _told(server: Server, updates: Sequence[Update]) -> Round:
     return Round(
         round=server.round,
-        clients=[update.client for update in updates],
+        clients=list(present),
         samples=[update.samples for update in updates],
         bytes_sent=sum(update.nbytes for update in updates),
         bytes_received=len(updates) * nbytes(updates[0].state),
     )
+
+
+def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
+    """A last round of the task; and when that is over, what the method needs for the next."""
+    if not server.closing:
+        server.closing = True
+        return _round(engine, server, clients)
+    handed = server.end_task()
+    engine.begin_task(server.model, clients, handed)
+    return TaskEnded(server.task, len(clients) * nbytes(handed))
