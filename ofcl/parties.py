@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ofcl import build
 from ofcl.aggregation import Server
+from ofcl.checks import check, check_model
 from ofcl.client import Client
 from ofcl.config import Settings, check_combination
 from ofcl.data import load_dataset
@@ -71,7 +72,7 @@ def dataset_parties(settings: Settings, dataset: Dataset | None) -> Parties:
     settings = build.resolve(settings, dataset)
     device = build.find_device(settings.device)
     shares = build.build_shares(settings, dataset)
-    warnings = [*dataset.notes, *build.check(settings, dataset, shares)]
+    warnings = [*dataset.notes, *check(settings, dataset, shares)]
     dataset = dataset.to(device)
     return Parties(
         settings=settings,
@@ -123,7 +124,7 @@ def live_parties(
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty("stream", ())
     settings = build.resolve(settings, dataset)
-    build.check_model(settings, dataset)
+    check_model(settings, dataset)
     dataset = dataset.to(build.find_device(settings.device))
     held = _held(settings, test, live)
     if known is not None and known["tested"] and not held:
