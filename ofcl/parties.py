@@ -114,13 +114,7 @@ def live_parties(
         build.build_stream(settings, k, feed, pattern, vocabulary, standardise=not streams)
         for k, feed in enumerate(feeds)
     ]
-    while pattern.kind is None:
-        ready = [stream.ready() for stream in live]
-        if all(ready):
-            break
-        pause(LOOK_AGAIN)
-    if pattern.kind is None:
-        raise OfclError("the streams have ended before they brought a single sample")
+    _wait_for_a_sample(live, pattern, pause)
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty("stream", ())
     settings = build.resolve(settings, dataset)
@@ -171,6 +165,18 @@ def _feeds(
     )
     reading = build.build_reading(settings)
     return [open_feed(name, reading, settings.task, settings.idle) for name in names], names
+
+
+def _wait_for_a_sample(
+    live: Sequence[LiveStream], pattern: Pattern, pause: Callable[[float], None]
+) -> None:
+    """Waits until any stream has shown what samples look like."""
+    while pattern.kind is None:
+        ready = [stream.ready() for stream in live]
+        if pattern.kind is None and all(ready):
+            raise OfclError("the streams have ended before they brought a single sample")
+        if pattern.kind is None:
+            pause(LOOK_AGAIN)
 
 
 def _held(settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]) -> list[Sample]:

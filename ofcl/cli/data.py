@@ -11,8 +11,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from ofcl.build import build_reading
 from ofcl.cli.progress import track
 from ofcl.cli.terminal import err_console, out_console, say, warn
+from ofcl.config import make_settings
 from ofcl.data import load_dataset, read_raw
 from ofcl.data.catalogue import DATASETS
 from ofcl.data.images import image_sizes
@@ -57,9 +59,6 @@ def prepare(name: Name, root: Root = None, embedder: Embedder = "e5-small-v2") -
         raise unknown("dataset", name, DATASETS)
     source = DATASETS[name]
     if source.kind == "text":  # the part that runs use is embedded, by what the settings say
-        from ofcl.build import build_reading
-        from ofcl.config import make_settings
-
         for protocol in ("sound", "published"):
             made = build_reading(make_settings({"dataset": name, "protocol": protocol}), track)
             load_dataset(name, replace(how, subset=made.subset), say)
