@@ -28,12 +28,11 @@ def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
     """
     total = math.fsum(weights)
     shares = [weight / total for weight in weights]
-    first, *others = models
-    mean = {name: value * shares[0] for name, value in first.items()}
-    for model, share in zip(others, shares[1:], strict=True):
-        for name, value in mean.items():
-            value.add_(model[name], alpha=share)
-    return mean
+    names = list(models[0])
+    mean = torch._foreach_mul(list(models[0].values()), shares[0])
+    for model, share in zip(models[1:], shares[1:], strict=True):
+        torch._foreach_add_(mean, [model[name] for name in names], alpha=share)
+    return dict(zip(names, mean, strict=True))
 
 
 def fedavg(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
@@ -68,7 +67,9 @@ def weighted_fedavg(
 
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
     """A model with a share of the previous one."""
-    return {name: value.lerp(previous[name], share) for name, value in model.items()}
+    names, values = list(model), list(model.values())
+    mixed = torch._foreach_lerp(values, [previous[name] for name in names], share)
+    return dict(zip(names, mixed, strict=True))
 
 
 class Server:

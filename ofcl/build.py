@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -29,19 +28,20 @@ from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.replay import Replay
 from ofcl.models import MODELS, ModelSize
 from ofcl.models.head import outputs
+from ofcl.optimizers import Adam
 from ofcl.perturb import (
+    Change,
+    FlipAndRotate,
+    ImageViews,
+    NoisyCopies,
     Perturbation,
     choose_perturbations,
-    flip_and_rotate,
-    image_views,
-    noisy_copies,
 )
 from ofcl.seeds import generator, private
-from ofcl.uncertainty import Scorer
+from ofcl.uncertainty import Scorer, find_score
 from ofcl.update import travelling
 
 FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
-Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def check_names(settings: Settings) -> None:
@@ -167,8 +167,8 @@ def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
 def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
     """How copies of a sample are made, by the kind of the data."""
     if dataset.kind == "vector":
-        return noisy_copies(settings.noise_std, settings.noise_copies)
-    return image_views(
+        return NoisyCopies(settings.noise_std, settings.noise_copies)
+    return ImageViews(
         settings.perturbations,
         mean=dataset.mean,
         std=dataset.std,
@@ -252,6 +252,7 @@ def join(
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
         barrier=generative,
+        anchored=settings.aggregation == "fedprox",
         seed=settings.seed,
     )
     if settings.aggregation == "fedprox":
@@ -302,16 +303,16 @@ def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimiz
     assert settings.lr is not None  # resolved
     if settings.optimizer == "sgd":
         return torch.optim.SGD(model.parameters(), lr=settings.lr)
-    return torch.optim.Adam(model.parameters(), lr=settings.lr)
+    if next(model.parameters()).is_cuda:  # there, a captured step counts on the device
+        return torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True, capturable=True)
+    return Adam(model.parameters(), lr=settings.lr)
 
 
-def build_augmentation(settings: Settings, dataset: Dataset) -> Augmentation | None:
+def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
     """How steps after the first see the new images; None: as they are."""
     if dataset.kind != "image" or not settings.augment:
         return None
-    return functools.partial(
-        flip_and_rotate, draws=settings.draws, interpolation=settings.interpolation
-    )
+    return FlipAndRotate(settings.draws, settings.interpolation)
 
 
 def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
@@ -320,14 +321,15 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
     def own(purpose: str) -> torch.Generator:
         return generator(settings.seed, purpose, number)
 
-    def make_scorer() -> Scorer:
+    def make_scorer(score: str) -> Scorer:
         return Scorer(
             model,
+            find_score(score, settings.score_average),
             as_of=settings.scoring_model,
             perturb=build_perturbation(settings, dataset),
             mode=settings.scoring_mode,
-            average=settings.score_average,
             generator=own("perturbation"),
+            lot=(settings.batch_size + 1) // 2,
         )
 
     memory, policy = None, METHODS[settings.method].policy

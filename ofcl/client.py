@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ofcl.data.stream import Stream
+from ofcl.data.stream import Batch, Stream
+from ofcl.devices import Coming
 from ofcl.errors import OfclError
 from ofcl.evaluation import Tested
-from ofcl.events import Evaluated, Learned
-from ofcl.methods.learner import Learner
+from ofcl.events import Evaluated, Event, Learned
+from ofcl.methods.learner import Learner, Learning
 from ofcl.models.head import grown, outputs, width
-from ofcl.state import State, Tensors
+from ofcl.state import State, Tensors, copy_tensors
 from ofcl.update import Update, travelling
 
 
@@ -37,6 +39,42 @@ class Schedule:
         return batches > 0 and batches >= start and batches % self.q == 0
 
 
+class Lesson(NamedTuple):
+    """A mini-batch that a client has learned; how it went may still be on its way from a GPU."""
+
+    client: int
+    task: int
+    batch: int  # number in the task
+    samples: int
+    measurement: Tensor
+
+
+class Lessons:
+    """Some lessons on their way to be told."""
+
+    def __init__(self, lessons: Sequence[Lesson]) -> None:
+        self._lessons = lessons
+        self._coming = Coming(torch.stack([lesson.measurement for lesson in lessons]))
+
+    def told(self) -> list[Event]:
+        """What happened, as events; an error if something was not finite."""
+        rows = self._coming.numpy().tolist()
+        return [
+            _told(lesson, Learning(loss, int(correct), bool(finite)))
+            for lesson, (loss, correct, finite) in zip(self._lessons, rows, strict=True)
+        ]
+
+
+def _told(lesson: Lesson, learning: Learning) -> Learned:
+    client, task, batch, n, _ = lesson
+    if not learning.finite:
+        raise OfclError(
+            f"the loss of client {client} is not finite (task {task}, mini-batch {batch}); "
+            "lower the learning rate, or look at that part of its data"
+        )
+    return Learned(client, task, 1, n, learning.loss * n, learning.correct)
+
+
 class Client:
     """Learns from its stream mini-batch by mini-batch, and takes part in rounds.
 
@@ -44,7 +82,8 @@ class Client:
     answered (`receive`) or when it is let go without an answer (`go_on`). `finished` says that its
     stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
     knows how many there are. With a `barrier` it stays `between_tasks` until all have come so far,
-    and the server hands out what the next task needs (`begin_task`).
+    and the server hands out what the next task needs (`begin_task`). With `anchored` it keeps the
+    last global model (`anchor`), from which FedProx does not let it go far.
     """
 
     def __init__(
@@ -62,11 +101,13 @@ class Client:
         mixing: float = 1.0,
         batchnorm: Literal["average", "reset", "local"] = "average",
         barrier: bool = False,
+        anchored: bool = False,
         seed: int = 0,
     ) -> None:
         self.number, self.model, self.learner = number, model, learner
         self.stream, self.schedule = stream, schedule
-        self.anchor: list[Tensor] = [p.detach().clone() for p in model.parameters()]
+        parameters = model.parameters() if anchored else []
+        self.anchor: list[Tensor] = [p.detach().clone() for p in parameters]
         self.task, self.waiting, self.finished = 0, False, False
         self.between_tasks, self._barrier = False, barrier
         self.learned = 0  # mini-batches
@@ -76,6 +117,17 @@ class Client:
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
         self._seen: list[list[int]] = []  # the classes of the tasks before
+        self._bind()
+
+    def _bind(self) -> None:
+        """Takes hold of the model's tensors: those that travel, and those that a client mixes."""
+        held: Tensors = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
+        leaving = travelling(self.model, statistics=self._batchnorm == "average")
+        # `reset` statistics do not travel, but a client mixes in the global ones: 0 and 1.
+        mixed = travelling(self.model, statistics=self._batchnorm != "local")
+        self._travelling = {name: held[name] for name in leaving}
+        self._mixed = {name: held[name] for name in mixed}
+        self._parameters = [name for name, _ in self.model.named_parameters()]
 
     @property
     def at_task_end(self) -> bool:
@@ -83,22 +135,23 @@ class Client:
         following = self.stream.next_task()
         return not self.finished and (following is None or following > self.task)
 
-    def learn(self) -> Learned:
-        """Learns the next mini-batch of its stream."""
+    def take(self) -> tuple[Batch, list[int]]:
+        """The next mini-batch of its stream, and the classes of its task that have been seen."""
         batch = next(self.stream)
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
         self._classes.update(batch.y.tolist())
-        current = torch.tensor(sorted(self._classes), device=batch.y.device)
-        loss, correct, finite = self.learner.learn(batch, current)
-        if not finite:
-            raise OfclError(
-                f"the loss of client {self.number} is not finite (task {self.task}, mini-batch "
-                f"{self._batches}); lower the learning rate, or look at that part of its data"
-            )
         self.waiting = self.schedule.due(self._batches)
-        n = len(batch.y)
-        return Learned(self.number, self.task, 1, n, loss * n, correct)
+        return batch, sorted(self._classes)
+
+    def learn(self) -> Lesson:
+        """Learns the next mini-batch of its stream."""
+        batch, current = self.take()
+        return self.lesson(batch, self.learner.learn(batch, current))
+
+    def lesson(self, batch: Batch, measurement: Tensor) -> Lesson:
+        """What is to be told of the mini-batch that was taken last."""
+        return Lesson(self.number, self.task, self._batches, len(batch.y), measurement)
 
     def end_task(self, global_model: Tensors) -> Evaluated:
         """Evaluates its model and the global one on all tasks so far, and turns to the next."""
@@ -106,12 +159,11 @@ class Client:
         seen = self._seen
         test, validation = (held.hits(self.model, seen) for held in (self._test, self._validation))
         self.grow(width(global_model))  # it may have missed the round in which a class came
-        own = {name: value.clone() for name, value in self.model.state_dict().items()}
+        own = {name: value.detach().clone() for name, value in self._mixed.items()}
         global_model = grown(global_model, outputs(self.model), self._seed)
-        taken = {name: global_model[name] for name in self._mixed()}
-        self.model.load_state_dict(taken, strict=False)
+        copy_tensors(self._mixed, global_model)
         global_test = self._test.hits(self.model, seen)
-        self.model.load_state_dict(own)
+        copy_tensors(self._mixed, own)
         event = Evaluated(self.number, self.task, test, validation, global_test)
         self.learner.end_task()
         self.task += 1
@@ -132,14 +184,16 @@ class Client:
         if classes <= outputs(self.model):
             return
         self.learner.grow(classes, self._seed)
-        for i, parameter in enumerate(self.model.parameters()):
-            if self.anchor[i].shape != parameter.shape:
-                new = parameter.detach()[len(self.anchor[i]) :]
-                self.anchor[i] = torch.cat([self.anchor[i], new])
+        for i, anchor in enumerate(self.anchor):
+            parameter = self.model.get_parameter(self._parameters[i]).detach()
+            if anchor.shape != parameter.shape:
+                self.anchor[i] = torch.cat([anchor, parameter[len(anchor) :]])
+        self._bind()
 
     def update(self) -> Update:
         """What it sends at a communication point."""
-        state = {name: value.detach().clone() for name, value in self._travelling().items()}
+        state = {name: torch.empty_like(value) for name, value in self._travelling.items()}
+        copy_tensors(state, self._travelling)
         classes = dict(self._classes) if self._class_counts else {}
         return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 
@@ -149,10 +203,10 @@ class Client:
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
-        for name, value in self._mixed().items():
-            value.lerp_(global_model[name], self._mixing)
-        for anchor, name in zip(self.anchor, dict(self.model.named_parameters()), strict=True):
-            anchor.copy_(global_model[name])
+        theirs = [global_model[name] for name in self._mixed]
+        torch._foreach_lerp_(list(self._mixed.values()), theirs, self._mixing)
+        if self.anchor:
+            torch._foreach_copy_(self.anchor, [global_model[name] for name in self._parameters])
         self.learner.after_round(global_model)
         self.go_on()
 
@@ -195,10 +249,3 @@ class Client:
         self.between_tasks = bool(state["between_tasks"])
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._classes = Counter(dict(state["classes"]))
-
-    def _travelling(self) -> Tensors:
-        return travelling(self.model, statistics=self._batchnorm == "average")
-
-    def _mixed(self) -> Tensors:
-        # `reset` statistics do not travel, but a client mixes in the global ones: 0 and 1.
-        return travelling(self.model, statistics=self._batchnorm != "local")

@@ -129,8 +129,10 @@ class Settings(BaseModel):
     memory_rule: Literal["even", "released"] = Field(
         "even", description="even over classes with surplus handed on, or as the released code"
     )
-    rescore: Literal["every-round", "every-batch"] = Field(
-        "every-round", description="how long the score of a remembered sample is kept"
+    rescore: Literal["at-risk", "every-round", "every-batch"] = Field(
+        "at-risk",
+        description="remembered samples scored again: after a round those that would go first, "
+        "or all; or with every mini-batch",
     )
 
     # Uncertainty
@@ -230,7 +232,9 @@ class Settings(BaseModel):
 
     # Running and reporting
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
-    checkpoint_every: int = Field(500, ge=1, description="mini-batches (of all clients) between")
+    checkpoint_every: int | None = Field(
+        None, ge=1, description="mini-batches (of all clients) between; unset: every 10 seconds"
+    )
     spread: Literal["seeds", "clients"] = Field(
         "seeds", description="what the ± of a comparison is taken over"
     )
@@ -294,7 +298,7 @@ _DATASETS_ONLY = (
 
 def check_combination(settings: Settings) -> None:
     """Refuses values that cannot be together, or of which one would do nothing."""
-    if settings.scoring_model == "current" and settings.rescore == "every-round":
+    if settings.scoring_model == "current" and settings.rescore != "every-batch":
         raise OfclError(
             "scoring_model = 'current' changes with every mini-batch, so a score cannot be kept "
             "until the next round; set rescore = 'every-batch', or scoring_model = 'after-round'"

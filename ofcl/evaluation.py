@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.batching import forward_size
+from ofcl.devices import sent
 from ofcl.events import Hits
 
 ClassesOfTasks = Sequence[Collection[int]]
@@ -34,7 +35,7 @@ class HeldOut:
         prepare: Callable[[Tensor], Tensor] = lambda x: x,
     ) -> None:
         self._x, self._y, self._prepare = x, y, prepare
-        self._rows = [torch.from_numpy(rows).to(x.device) for rows in rows_of_tasks]
+        self._rows = [torch.from_numpy(rows) for rows in rows_of_tasks]
 
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
         """How often the model is right on as many tasks as were seen, class by class."""
@@ -54,11 +55,11 @@ class SeenHeldOut:
         if not self._labels:
             return [[] for _ in seen]
         x, places = self._samples(), self._places()
-        y = torch.tensor([places.get(label, -1) for label in self._labels], device=x.device)
+        y = torch.tensor([places.get(label, -1) for label in self._labels])
         before: set[int] = set()
         rows = []
         for classes in seen:
-            new = torch.tensor(sorted(set(classes) - before), device=x.device)
+            new = torch.tensor(sorted(set(classes) - before))
             rows.append(torch.isin(y, new).nonzero().squeeze(1))
             before |= set(classes)
         return count_hits(model, x, y, rows)
@@ -76,18 +77,19 @@ def count_hits(
     rows = torch.cat(list(rows_of_tasks))
     training = model.training
     model.eval()
-    right = [
-        model(prepare(x[part])).argmax(1) == y[part]
-        for part in torch.split(rows, forward_size(rows.device))
+    predicted = [
+        model(prepare(x[sent(part, x.device)])).argmax(1)
+        for part in torch.split(rows, forward_size(x.device))
         if len(part)
     ]
     model.train(training)
-    labels = y[rows].tolist()
-    rights = torch.cat(right).tolist() if right else []
-    counts: list[dict[int, list[int]]] = [{} for _ in rows_of_tasks]
-    task_of_row = [t for t, part in enumerate(rows_of_tasks) for _ in range(len(part))]
-    for task, c, hit in zip(task_of_row, labels, rights, strict=True):
-        count = counts[task].setdefault(c, [c, 0, 0])
-        count[1] += hit
-        count[2] += 1
-    return [sorted(classes.values()) for classes in counts]
+    labels = y[rows].numpy()
+    hits = (torch.cat(predicted).cpu().numpy() if predicted else labels) == labels
+    counts, start = [], 0
+    for part in rows_of_tasks:
+        there, right = labels[start : start + len(part)], hits[start : start + len(part)]
+        start += len(part)
+        total, correct = np.bincount(there), np.bincount(there, weights=right)
+        classes = np.flatnonzero(total)
+        counts.append([[int(c), int(correct[c]), int(total[c])] for c in classes])
+    return counts

@@ -31,7 +31,7 @@ from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
 from ofcl.state import State
 
-SECONDS_BETWEEN_SAVES = 10  # of a stream that is waited for
+SECONDS_BETWEEN_SAVES = 10
 
 
 class Interrupted(OfclError):
@@ -114,7 +114,7 @@ class Run:
     ) -> None:
         self.events: list[Event] = []
         self._seconds, self._unsaved, self._resumed = 0.0, 0, False
-        self._saved = time.monotonic()
+        self._saved, self._saving = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._recorder: Recorder | None = None
         if streams or settings.streams:
@@ -157,7 +157,7 @@ class Run:
                         self._save_pictures(event.task)
                     yield event
                     self._unsaved += event.batches if isinstance(event, Learned) else 0
-                    if self._unsaved >= self.settings.checkpoint_every:
+                    if self._save_is_due():
                         self._save()
                     if self._stop.is_set():
                         raise _Stopped
@@ -191,8 +191,20 @@ class Run:
             seconds=round(self._seconds, 3),
         )
 
+    def _save_is_due(self) -> bool:
+        if self.settings.checkpoint_every is not None:
+            return self._unsaved >= self.settings.checkpoint_every
+        # Saving much takes long; it shall not take more than a small part of the time.
+        wait = max(SECONDS_BETWEEN_SAVES, 20 * self._saving)
+        return self._unsaved > 0 and time.monotonic() - self._saved >= wait
+
     def _save(self) -> None:
+        started = time.monotonic()
+        self._write_checkpoint()
         self._unsaved, self._saved = 0, time.monotonic()
+        self._saving = self._saved - started
+
+    def _write_checkpoint(self) -> None:
         if self.directory is None or self._recorder is None:
             return
         self._recorder.sync()

@@ -10,23 +10,34 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
-"""Logits (n, classes), labels (n,), how many of them are new, classes of the task → a scalar."""
+"""Logits (…, n, classes), labels (…, n), how many of them are new, and whether each class is one of
+the task (…, classes) → the mean over the n. The leading dimension is that of stacked clients."""
 
 
-def among(logits: Tensor, classes: Tensor) -> Tensor:
-    """Logits (n, classes) with which samples compete among these classes only.
+def members(classes: Sequence[int], of: int) -> Tensor:
+    """Whether each of so many classes is one of these.
 
-    >>> among(torch.zeros(1, 3), torch.tensor([0, 2])).softmax(1)
+    >>> members([0, 2], of=3)
+    tensor([ True, False,  True])
+    """
+    mask = torch.zeros(of, dtype=torch.bool)
+    mask[torch.tensor(classes, dtype=torch.long)] = True
+    return mask
+
+
+def among(logits: Tensor, these: Tensor) -> Tensor:
+    """Logits (…, n, classes) with which samples compete among these classes (…, classes) only.
+
+    >>> among(torch.zeros(1, 3), members([0, 2], of=3)).softmax(1)
     tensor([[0.5000, 0.0000, 0.5000]])
     """
-    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
-    absent[classes] = False
-    return logits.masked_fill(absent, float("-inf"))
+    return logits.masked_fill(~these.unsqueeze(-2), float("-inf"))
 
 
 def cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
     """Every sample competes among all classes."""
-    return F.cross_entropy(logits, y)
+    each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none")
+    return each.view(y.shape).mean(-1)
 
 
 def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
@@ -36,10 +47,12 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
     samples; the replayed ones behind them compete among all classes.
 
     >>> logits, y = torch.zeros(2, 4), torch.tensor([0, 3])
-    >>> asymmetric_cross_entropy(logits, y, 1, torch.tensor([0, 1])).item()  # (ln 2 + ln 4) / 2
+    >>> current = members([0, 1], of=4)
+    >>> asymmetric_cross_entropy(logits, y, 1, current).item()  # (ln 2 + ln 4) / 2
     1.0397...
     """
-    return F.cross_entropy(torch.cat([among(logits[:new], current), logits[new:]]), y)
+    parts = [among(logits[..., :new, :], current), logits[..., new:, :]]
+    return cross_entropy(torch.cat(parts, -2), y, new, current)
 
 
 LOSSES: dict[str, Loss] = {"ce": cross_entropy, "ace": asymmetric_cross_entropy}

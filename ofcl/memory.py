@@ -3,67 +3,96 @@
 Every class has a share of the room: the same for all, and what a small class does not need goes to
 the others (`even_shares`). Where a class has more candidates than its share, those with the
 smallest keys stay; a `Policy` says what the key is. A reservoir is the same with a random key and
-all samples in one class. Keys are computed only when something must go.
+all samples in one class.
+
+The samples lie on the device, what is known of them in tables of the CPU. A key may still be on its
+way from the device when its samples have been offered: what stays is settled when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ofcl.devices import Coming, sent
 from ofcl.state import State
 from ofcl.uncertainty import Scorer
 
-_NO_KEY = float("nan")
-
 Key = Callable[[Tensor], Tensor]
 """Samples x (n, …) → what to sort them by (n,); the smallest stay."""
+
+Rekey = Literal["never", "at-risk", "every-round", "every-batch"]
+"""When keys are computed anew: never (drawn on arrival they last); after a round those that would
+go first, half as many in a mini-batch as it has samples; after a round all; with every one."""
 
 
 @dataclass(frozen=True)
 class Policy:
     """Which samples stay.
 
-    `balanced` splits the room evenly over the classes. `rekey` says when keys are computed anew:
-    `never` (a key drawn on arrival lasts), after `every-round`, or with `every-batch`. A key that
-    depends on a model comes with the `scorer` that holds it.
+    `balanced` splits the room evenly over the classes. A key that depends on a model comes with
+    the `scorer` that holds it.
     """
 
     key: Key
     balanced: bool = True
-    rekey: Literal["never", "every-round", "every-batch"] = "never"
+    rekey: Rekey = "never"
     scorer: Scorer | None = None
 
 
 def random_key(generator: torch.Generator) -> Key:
     """A key drawn at random: a uniform sample stays."""
-    return lambda x: torch.rand(len(x), generator=generator).to(x.device)
+    return lambda x: torch.rand(len(x), generator=generator)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Samples:
     """What is known of samples besides their x: tensors (n,) with an entry each, on the CPU."""
 
     y: Tensor  # place of the label in the vocabulary
     task: Tensor  # task in which it arrived
     id: Tensor  # number of its arrival in the stream: 0, 1, …
-    key: Tensor  # what the policy sorts by
+    key: Tensor  # what the policy sorts by; not a number: not known, nobody had to go
+    stale: Tensor  # whether a round has passed since
 
-    def __len__(self) -> int:
-        return len(self.y)
 
-    def __getitem__(self, rows: Tensor) -> Samples:
-        return Samples(*(getattr(self, f.name)[rows] for f in fields(self)))
+class _Table:
+    """What is known of the samples: an entry for each place, and for those on offer behind them."""
 
-    def join(self, other: Samples) -> Samples:
-        """These, then the others."""
-        names = [f.name for f in fields(self)]
-        return Samples(*(torch.cat([getattr(self, n), getattr(other, n)]) for n in names))
+    def __init__(self, places: int) -> None:
+        self.y, self.task, self.id = (np.zeros(places, dtype=np.int64) for _ in range(3))
+        self.key = np.full(places, np.nan, dtype=np.float32)
+        self.stale = np.zeros(places, dtype=bool)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        return vars(self)
+
+    def enlarge(self, places: int) -> None:
+        """Makes room for more; what is in the new places does not matter yet."""
+        for name, column in self.columns().items():
+            setattr(self, name, np.resize(column, places))
+
+    def move(self, source: np.ndarray, to: np.ndarray) -> None:
+        """Copies entries."""
+        for column in self.columns().values():
+            column[to] = column[source]
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A mini-batch of which it is not settled yet what stays."""
+
+    x: Tensor
+    groups: dict[int, np.ndarray]  # rows of the table by class, those on offer among them
+    shares: dict[int, int]  # of the classes that have more than their share
+    by_key: set[int]  # of these, those whose smallest keys stay; of others the first rows do
+    keys: list[tuple[np.ndarray, Coming]]
 
 
 class Memory:
@@ -85,35 +114,66 @@ class Memory:
     ) -> None:
         self.size, self.policy, self.rule = size, policy, rule
         self._device = device  # None: where the first sample is
-        none = torch.empty(0, dtype=torch.long)
-        self.samples = Samples(none, none, none, torch.empty(0))
         self._generator = generator
-        self._store = torch.empty(0)  # room for `size` x; made when the first one shows its shape
-        self._slot = torch.empty(0, dtype=torch.long)  # where in the store the x of each sample is
+        self._table = _Table(size)
+        self._used = np.zeros(size, dtype=bool)
+        self._groups: dict[int, np.ndarray] = {}  # places by class, classes sorted
+        self._x = torch.empty(0)  # room for `size` x; made when the first one shows its shape
+        self._y = torch.empty(0, dtype=torch.long)  # their labels, beside them
         self._arrived = 0
-        self._expired = False
+        self._offer: _Offer | None = None
+
+    @property
+    def ahead(self) -> bool:
+        """Whether gradient steps do not change what keys are, so that they can come before them."""
+        return self.policy.scorer is None or self.policy.scorer.frozen
 
     def __len__(self) -> int:
-        return len(self.samples)
+        self._settle()
+        return int(self._used.sum())
+
+    @property
+    def samples(self) -> Samples:
+        """What is known of the remembered samples."""
+        places = self._places()
+        columns = self._table.columns().items()
+        return Samples(**{name: torch.from_numpy(column[places]) for name, column in columns})
 
     @property
     def x(self) -> Tensor:
         """The remembered samples themselves, in the order of `samples`."""
-        return self._store[self._slot]
+        return self._x[torch.from_numpy(self._places())]
 
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
         """Offers a mini-batch; `current` are the classes of the task (the `released` rule asks)."""
-        if not len(self._store):
-            self._make_room(x)
-        y = y.cpu()
-        ids = torch.arange(self._arrived, self._arrived + len(y))
-        new = Samples(y, torch.full_like(y, task or 0), ids, torch.full((len(y),), _NO_KEY))
-        self._arrived += len(y)
-        candidates = self.samples.join(new)
-        if self._expired or self.policy.rekey == "every-batch":
-            candidates.key.fill_(_NO_KEY)
-            self._expired = False
-        self._keep(candidates, self._choose(candidates, x, set(current)), x)
+        self._settle()
+        new = self._enter(x, y.numpy(), task or 0)
+        groups = self._groups | self._joined(new)
+        counts = {c: len(rows) for c, rows in groups.items()}
+        # The released code fills the memory once; what rounding down empties later stays empty.
+        filling = self._arrived <= self.size
+        # Where classes outnumber the places, rounding down would leave none for any.
+        split = even_shares if len(counts) > self.size else _SHARES[self.rule]
+        shares = {} if filling else split(counts, self.size)
+        crowded = {c: share for c, share in shares.items() if counts[c] > share}
+        released = self.rule == "released" and self.policy.balanced
+        # There, past tasks' classes are cut from the end of their order.
+        by_key = crowded.keys() & set(current) if released else set(crowded)
+        asked = self._asked([groups[c] for c in sorted(by_key)], new, together=not released)
+        keys = [(rows, Coming(self.policy.key(self._candidates(rows, x)))) for rows in asked]
+        self._offer = _Offer(x, groups, crowded, by_key, keys)
+
+    def draw(self, n: int, exclude_task: int | None = None) -> Tensor:
+        """The places of at most n different samples at random, none of the excluded task."""
+        places = self._places()
+        if exclude_task is not None:
+            places = places[self._table.task[places] != exclude_task]
+        chosen = torch.randperm(len(places), generator=self._generator)[:n]
+        return torch.from_numpy(places)[chosen]
+
+    def at(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The samples at these places: (x, y)."""
+        return self._x[places], self._y[places]
 
     def grow(self, classes: int, seed: int) -> None:
         """New classes have come: the model that scores is to know them."""
@@ -127,87 +187,141 @@ class Memory:
 
     def after_round(self) -> None:
         """The client has taken the global model: keys that depend on a model are due again."""
+        self._settle()
         if self.policy.scorer is not None:
             self.policy.scorer.round_passed("after-round")
-        self._expired = self._expired or self.policy.rekey == "every-round"
-
-    def draw(self, n: int, exclude_task: int | None = None) -> tuple[Tensor, Tensor]:
-        """At most n different samples at random, none of the excluded task: (x, y)."""
-        rows = torch.arange(len(self))
-        if exclude_task is not None:
-            rows = rows[self.samples.task != exclude_task]
-        chosen = rows[torch.randperm(len(rows), generator=self._generator)[:n]]
-        return self._store[self._slot[chosen]], self.samples.y[chosen].to(self._store.device)
+        self._table.stale[:] = True
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
+        self._settle()
+        ordered = np.concatenate([np.empty(0, dtype=np.int64), *self._groups.values()])
+        places = torch.from_numpy(ordered)
+        columns = self._table.columns().items()
         return {
-            "x": self.x,
-            "samples": {f.name: getattr(self.samples, f.name) for f in fields(Samples)},
+            "x": self._x[places] if len(places) else self._x[:0],
+            "places": places,
+            "samples": {name: torch.from_numpy(column[ordered]) for name, column in columns},
             "generator": self._generator.get_state(),
             "scorer": self.policy.scorer.state() if self.policy.scorer else None,
             "arrived": self._arrived,
-            "expired": self._expired,
         }
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
-        x: Tensor = state["x"]
         self._generator.set_state(state["generator"])
         if self.policy.scorer is not None:
             self.policy.scorer.load_state(state["scorer"])
-        self._arrived, self._expired = int(state["arrived"]), bool(state["expired"])
+        self._arrived, self._offer = int(state["arrived"]), None
+        places: np.ndarray = state["places"].numpy()
+        for name, column in self._table.columns().items():
+            column[places] = state["samples"][name].numpy()
+        self._used[:] = False
+        self._used[places] = True
+        self._groups = self._by_class(places)
         if self._arrived:
-            self._make_room(x)
-            self._store[: len(x)] = x
-        self._slot = torch.arange(len(x))
-        self.samples = Samples(**state["samples"])
+            self._make_room(state["x"])
+            self._put(places, state["x"].to(self._x.device), np.arange(len(places)))
+
+    def _places(self) -> np.ndarray:
+        self._settle()
+        return np.flatnonzero(self._used)
 
     def _make_room(self, like: Tensor) -> None:
-        self._store = like.new_zeros(self.size, *like.shape[1:], device=self._device)
+        if not len(self._x):
+            self._x = like.new_zeros(self.size, *like.shape[1:], device=self._device)
+            self._y = torch.zeros(self.size, dtype=torch.long, device=self._x.device)
 
-    def _choose(self, candidates: Samples, x: Tensor, current: set[int]) -> Tensor:
-        """The rows of the candidates that stay."""
-        group = candidates.y if self.policy.balanced else torch.zeros_like(candidates.y)
-        counts = Counter(group.tolist())
-        # The released code fills the memory once; what rounding down empties later stays empty.
-        filling = self._arrived <= self.size
-        # Where classes outnumber the places, rounding down would leave none for any.
-        split = even_shares if len(counts) > self.size else _SHARES[self.rule]
-        shares = dict(counts) if filling else split(counts, self.size)
-        crowded = {c: (group == c).nonzero().squeeze(1) for c in counts if counts[c] > shares[c]}
-        if self.rule == "even" or not self.policy.balanced:
-            if crowded:
-                self._fill_keys(candidates, x, torch.cat(list(crowded.values())).sort().values)
-            by_key = set(crowded)
-        else:  # class by class, and past tasks' classes are cut from the end of their order
-            by_key = crowded.keys() & current
-            for c in by_key:
-                self._fill_keys(candidates, x, crowded[c])
-        kept = [torch.isin(group, torch.tensor(list(crowded)), invert=True).nonzero().squeeze(1)]
-        for c, rows in crowded.items():
-            order = candidates.key[rows].argsort(stable=True) if c in by_key else slice(None)
-            kept.append(rows[order][: shares[c]])
-        return torch.cat(kept)
+    def _enter(self, x: Tensor, y: np.ndarray, task: int) -> np.ndarray:
+        """Enters a mini-batch behind the places; gives its rows."""
+        self._make_room(x)
+        table, n = self._table, len(y)
+        if len(table.y) < self.size + n:
+            table.enlarge(self.size + n)
+        new = np.arange(self.size, self.size + n)
+        table.y[new], table.task[new], table.key[new], table.stale[new] = y, task, np.nan, False
+        table.id[new] = np.arange(self._arrived, self._arrived + n)
+        self._arrived += n
+        return new
 
-    def _fill_keys(self, candidates: Samples, x: Tensor, rows: Tensor) -> None:
-        """Computes the keys that are missing among these rows."""
-        missing = rows[candidates.key[rows].isnan()]
-        if len(missing):
-            old = len(candidates) - len(x)
-            remembered = self._store[self._slot[missing[missing < old]]]
-            offered = x[missing[missing >= old] - old]
-            candidates.key[missing] = self.policy.key(torch.cat([remembered, offered])).cpu()
+    def _by_class(self, rows: np.ndarray) -> dict[int, np.ndarray]:
+        """Rows by class, in their order; without balance all are of one."""
+        if not self.policy.balanced:
+            return {0: rows}
+        y = self._table.y[rows]
+        return {int(c): rows[y == c] for c in np.unique(y)}
 
-    def _keep(self, candidates: Samples, kept: Tensor, x: Tensor) -> None:
-        """Puts what arrives where what goes was; nothing else in the store moves."""
-        slot = torch.cat([self._slot, torch.full((len(x),), -1)])[kept]
-        arriving = slot < 0
-        free = torch.ones(self.size, dtype=torch.bool)
-        free[slot[~arriving]] = False
-        slot[arriving] = free.nonzero().squeeze(1)[: int(arriving.sum())]
-        self._store[slot[arriving]] = x[kept[arriving] - len(self)]
-        self._slot, self.samples = slot, candidates[kept]
+    def _joined(self, new: np.ndarray) -> dict[int, np.ndarray]:
+        """The classes that new rows are of, with these behind what there is."""
+        before, none = self._groups, new[:0]
+        offered = self._by_class(new).items()
+        return {c: np.concatenate([before.get(c, none), rows]) for c, rows in offered}
+
+    def _asked(
+        self, crowded: list[np.ndarray], new: np.ndarray, together: bool
+    ) -> list[np.ndarray]:
+        """The rows whose keys are to be computed: of all crowded classes at once, or one by one."""
+        if together and crowded:
+            crowded = [np.sort(np.concatenate(crowded))]
+        key, stale = self._table.key, self._table.stale
+        match self.policy.rekey:
+            case "at-risk":
+                risky = np.concatenate([new[:0], *(rows[stale[rows]] for rows in crowded)])
+                first = np.argsort(-key[risky], kind="stable")[: (len(new) + 1) // 2]
+                return [np.concatenate([risky[first], new])]
+            case "every-batch":
+                asked = crowded
+            case "every-round":
+                asked = [rows[np.isnan(key[rows]) | stale[rows]] for rows in crowded]
+            case "never":
+                asked = [rows[np.isnan(key[rows])] for rows in crowded]
+        return [rows for rows in asked if len(rows)]
+
+    def _candidates(self, rows: np.ndarray, x: Tensor) -> Tensor:
+        """The samples at these rows: remembered ones, then those on offer."""
+        remembered, offered = rows[rows < self.size], rows[rows >= self.size] - self.size
+        if not len(remembered) and len(offered) == len(x):
+            return x
+        device = self._x.device
+        return torch.cat([self._x[sent(remembered, device)], x[sent(offered, device)]])
+
+    def _settle(self) -> None:
+        """Decides what stays of the samples on offer."""
+        offer, self._offer = self._offer, None
+        if offer is None:
+            return
+        for rows, keys in offer.keys:
+            self._table.key[rows], self._table.stale[rows] = keys.numpy(), False
+        for c, share in offer.shares.items():
+            rows = offer.groups[c]
+            if c in offer.by_key:
+                rows = rows[np.argsort(self._table.key[rows], kind="stable")]
+            going = rows[share:]
+            self._used[going[going < self.size]] = False
+            offer.groups[c] = rows[:share]
+        self._groups = {c: rows for c, rows in sorted(offer.groups.items()) if len(rows)}
+        self._move_in(offer.x)
+
+    def _move_in(self, x: Tensor) -> None:
+        """Puts what arrives where what goes was; nothing else moves."""
+        arriving = {c: rows >= self.size for c, rows in self._groups.items()}
+        arriving = {c: which for c, which in arriving.items() if which.any()}
+        if not arriving:
+            return
+        came = np.concatenate([self._groups[c][which] for c, which in arriving.items()])
+        free = np.flatnonzero(~self._used)[: len(came)]
+        self._table.move(came, free)
+        self._used[free] = True
+        self._put(free, x, came - self.size)
+        for c, which in arriving.items():
+            taken, free = free[: which.sum()], free[which.sum() :]
+            self._groups[c][which] = taken
+
+    def _put(self, places: np.ndarray, x: Tensor, of: np.ndarray) -> None:
+        device = self._x.device
+        at = sent(places, device)
+        self._x.index_copy_(0, at, x.index_select(0, sent(of, device)))
+        self._y.index_copy_(0, at, sent(self._table.y[places], device))
 
 
 def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:

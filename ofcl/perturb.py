@@ -1,26 +1,48 @@
 """Perturbations: a sample becomes P slightly different copies, whose predictions are compared.
 
-A `Perturbation` is a function of samples and a generator. Images have the paper's twelve; eight of
-them move pixels by a homography, so all of those views come from one `grid_sample`. Vectors get
-Gaussian noise. Every draw comes from the generator passed in.
+Images have the paper's twelve perturbations; eight of them move pixels by a homography, so all of
+those views come from one `grid_sample`. Vectors get Gaussian noise. What is random is drawn on the
+CPU from the generator passed in (of a homography, its matrix); the rest is a function of tensors
+alone, the same on every device, and of few kernels on a GPU.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ofcl.devices import constant
 from ofcl.errors import OfclError, unknown
 
-Perturbation = Callable[[Tensor, torch.Generator], Tensor]
-"""Samples (n, …) and a generator → their perturbed copies (views, n, …)."""
-
 _DRAWS = 9  # uniform numbers a transform may use
+
+
+class Change(ABC):
+    """Samples, changed at random: what is random is drawn first, and then applied."""
+
+    @abstractmethod
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Random numbers for samples of this shape, on the CPU; dimension 1 is that of samples."""
+
+    @abstractmethod
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """The samples (n, …) changed by these draws."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws and applies."""
+        return self.apply(x, self.draw(x.shape, generator).to(x.device))
+
+
+class Perturbation(Change):
+    """A change that gives several copies of each sample: (n, …) → (views, n, …)."""
 
 
 # Homographies. Each takes uniform draws u (n, 9) and gives matrices (n, 3, 3) that lead from a
@@ -28,29 +50,31 @@ _DRAWS = 9  # uniform numbers a transform may use
 
 
 def _flip(u: Tensor, x_sign: int, y_sign: int) -> Tensor:
-    matrix = torch.eye(3).repeat(len(u), 1, 1)
     happens = u[:, 0] < 0.5
-    matrix[happens, 0, 0] = x_sign
-    matrix[happens, 1, 1] = y_sign
-    return matrix
+    one = torch.ones_like(u[:, 0])
+    signs = [torch.where(happens, one * sign, one) for sign in (x_sign, y_sign, 1)]
+    return torch.diag_embed(torch.stack(signs, -1))
+
+
+def _matrices(rows: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Matrices (n, 3, 3) of elements (n,)."""
+    return torch.stack([element for row in rows for element in row], -1).view(-1, 3, 3)
 
 
 def _similarity(angle: Tensor, scale: Tensor, dx: Tensor, dy: Tensor, aspect: float) -> Tensor:
     """Rotates by `angle` (radians) and zooms about the centre, then moves by (dx, dy)."""
-    cos, sin = angle.cos() / scale, angle.sin() / scale
-    matrix = torch.zeros(len(angle), 3, 3)
-    matrix[:, 0, 0], matrix[:, 0, 1] = cos, sin / aspect
-    matrix[:, 1, 0], matrix[:, 1, 1] = -sin * aspect, cos
-    matrix[:, 2, 2] = 1
-    shift = torch.eye(3).repeat(len(angle), 1, 1)
-    shift[:, 0, 2], shift[:, 1, 2] = -dx, -dy
-    return matrix @ shift
+    a, b = angle.cos() / scale, angle.sin() / scale / aspect
+    c, d = -angle.sin() / scale * aspect, a
+    zero = torch.zeros_like(angle)
+    return _matrices(
+        [[a, b, -(a * dx + b * dy)], [c, d, -(c * dx + d * dy)], [zero, zero, zero + 1]]
+    )
 
 
 def _rotate(u: Tensor, degrees: float, aspect: float) -> Tensor:
     angle = math.radians(degrees) * (2 * u[:, 0] - 1)
-    one, zero = torch.ones(len(u)), torch.zeros(len(u))
-    return _similarity(angle, one, zero, zero, aspect)
+    zero = torch.zeros_like(angle)
+    return _similarity(angle, zero + 1, zero, zero, aspect)
 
 
 def _affine(u: Tensor, aspect: float) -> Tensor:
@@ -65,11 +89,9 @@ def _crop(u: Tensor) -> Tensor:
     area = 0.8 + 0.2 * u[:, 0]
     ratio = torch.exp(math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1])
     width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
-    matrix = torch.zeros(len(u), 3, 3)
-    matrix[:, 0, 0], matrix[:, 1, 1], matrix[:, 2, 2] = width, height, 1
-    matrix[:, 0, 2] = (1 - width) * (2 * u[:, 2] - 1)
-    matrix[:, 1, 2] = (1 - height) * (2 * u[:, 3] - 1)
-    return matrix
+    x, y = (1 - width) * (2 * u[:, 2] - 1), (1 - height) * (2 * u[:, 3] - 1)
+    zero = torch.zeros_like(x)
+    return _matrices([[width, zero, x], [zero, height, y], [zero, zero, zero + 1]])
 
 
 def _perspective(u: Tensor) -> Tensor:
@@ -88,9 +110,9 @@ def _perspective(u: Tensor) -> Tensor:
     g, h = (sx * dy2 - dx2 * sy) / det, (dx1 * sy - sx * dy1) / det
     a, b, c = x1 - x0 + g * x1, x3 - x0 + h * x3, x0
     d, e, f = y1 - y0 + g * y1, y3 - y0 + h * y3, y0
-    back = torch.stack(
-        [e - f * h, c * h - b, b * f - c * e, f * g - d, a - c * g, c * d - a * f,
-         d * h - e * g, b * g - a * h, a * e - b * d], -1).view(-1, 3, 3)  # fmt: skip
+    back = _matrices(
+        [[e - f * h, c * h - b, b * f - c * e], [f * g - d, a - c * g, c * d - a * f],
+         [d * h - e * g, b * g - a * h, a * e - b * d]])  # fmt: skip
     unit_to_sides = torch.tensor([[2.0, 0.0, -1.0], [0.0, 2.0, -1.0], [0.0, 0.0, 1.0]])
     happens = (u[:, 0] < 0.5).view(-1, 1, 1)
     return torch.where(happens, unit_to_sides @ back, torch.eye(3))
@@ -168,9 +190,10 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _uniform(shape: tuple[int, int], draws: str, generator: torch.Generator) -> Tensor:
+def _uniform(
+    groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
+) -> Tensor:
     """Draws (groups, n, 9): one for each sample, or one for the whole batch."""
-    groups, n = shape
     drawn = 1 if draws == "batch" else n
     return torch.rand(groups, drawn, _DRAWS, generator=generator).expand(groups, n, _DRAWS)
 
@@ -178,84 +201,102 @@ def _uniform(shape: tuple[int, int], draws: str, generator: torch.Generator) -> 
 _TURNED = {"rotate-10", "rotate-45", "rotate-90", "affine"}  # those that `nearest` is for
 
 
+@functools.cache
+def _places(height: int, width: int, device: torch.device) -> Tensor:
+    """The pixels' places (H·W, 3) in homogeneous coordinates from -1 to 1."""
+    ys = (torch.arange(height, device=device) * 2 + 1) / height - 1
+    xs = (torch.arange(width, device=device) * 2 + 1) / width - 1
+    grid_y, grid_x = torch.meshgrid(ys, xs, indexing="ij")
+    return torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3)
+
+
 def _sample(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:
     """Images (m, C, H, W) seen through homographies (m, 3, 3); black outside of the original."""
     height, width = x.shape[-2:]
-    ys = (torch.arange(height, device=x.device) * 2 + 1) / height - 1
-    xs = (torch.arange(width, device=x.device) * 2 + 1) / width - 1
-    grid_y, grid_x = torch.meshgrid(ys, xs, indexing="ij")
-    places = torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3)  # (H·W, 3)
-    moved = places @ matrices.to(x.device).transpose(1, 2)  # (m, H·W, 3)
+    moved = _places(height, width, x.device) @ matrices.transpose(1, 2)  # (m, H·W, 3)
     grid = (moved[..., :2] / moved[..., 2:]).view(-1, height, width, 2)
     return F.grid_sample(x, grid, mode=mode, padding_mode="zeros", align_corners=False)
 
 
-def image_views(
-    names: Sequence[str] = IMAGE_PERTURBATIONS,
-    *,
-    mean: Sequence[float],
-    std: Sequence[float],
-    draws: Literal["sample", "batch"] = "sample",
-    pixels: Literal["raw", "normalised"] = "raw",
-    interpolation: Literal["bilinear", "nearest"] = "bilinear",
-) -> Perturbation:
-    """The perturbation that gives one view for each name.
+@dataclass(frozen=True)
+class ImageViews(Perturbation):
+    """One view of every image for each name.
 
     `mean` and `std` are those the images were normalised with; with `raw` pixels they are undone
     before and done again after.
 
-    >>> views = image_views(["hflip", "invert"], mean=[0.5], std=[0.5])
+    >>> views = ImageViews(("hflip", "invert"), mean=(0.5,), std=(0.5,))
     >>> views(torch.zeros(3, 1, 8, 8), torch.Generator()).shape
     torch.Size([2, 3, 1, 8, 8])
     """
-    names = tuple(names)
-    turned = [name for name in names if name in _TURNED and interpolation == "nearest"]
-    smooth = [name for name in names if name in _WARPS and name not in turned]
 
-    def perturb(x: Tensor, generator: torch.Generator) -> Tensor:
-        n, (height, width) = len(x), x.shape[-2:]
-        mean_, std_ = (torch.tensor(v, device=x.device).view(-1, 1, 1) for v in (mean, std))
-        if pixels == "raw":
-            x = x * std_ + mean_
-        u = dict(zip(names, _uniform((len(names), n), draws, generator), strict=True))
-        views: dict[str, Tensor] = {}
-        for warped, mode in ((turned, "nearest"), (smooth, "bilinear")):
-            if warped:
-                matrices = torch.cat([_WARPS[name](u[name], width / height) for name in warped])
-                copies = _sample(x.repeat(len(warped), 1, 1, 1), matrices, mode)
-                views |= zip(warped, copies.view(len(warped), *x.shape), strict=True)
-        for name in names:
-            if name in _PAINTS:
-                views[name] = _PAINTS[name](x, u[name].to(x.device), mean_)
-        stacked = torch.stack([views[name] for name in names])
-        return (stacked - mean_) / std_ if pixels == "raw" else stacked
+    names: tuple[str, ...] = IMAGE_PERTURBATIONS
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    draws: Literal["sample", "batch"] = "sample"
+    pixels: Literal["raw", "normalised"] = "raw"
+    interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
-    return perturb
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Nine numbers for each view and image: the matrix of a homography, or uniform ones."""
+        uniform = _uniform(len(self.names), shape[0], self.draws, generator)
+        aspect = shape[-1] / shape[-2]
+        return torch.stack([
+            _WARPS[name](u, aspect).flatten(1) if name in _WARPS else u
+            for name, u in zip(self.names, uniform, strict=True)
+        ])  # fmt: skip
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Images (n, C, H, W) → their views (views, n, C, H, W)."""
+        mean, std = (constant(v, x.device).view(-1, 1, 1) for v in (self.mean, self.std))
+        if self.pixels == "raw":
+            x = x * std + mean
+        drawn = dict(zip(self.names, draws, strict=True))
+        turned = [n for n in self.names if n in _TURNED and self.interpolation == "nearest"]
+        smooth = [n for n in self.names if n in _WARPS and n not in turned]
+        views = {n: _PAINTS[n](x, drawn[n], mean) for n in self.names if n in _PAINTS}
+        for names, mode in ((turned, "nearest"), (smooth, "bilinear")):
+            if names:
+                matrices = torch.cat([drawn[name] for name in names]).view(-1, 3, 3)
+                copies = _sample(x.repeat(len(names), 1, 1, 1), matrices, mode)
+                views |= zip(names, copies.view(len(names), *x.shape), strict=True)
+        stacked = torch.stack([views[name] for name in self.names])
+        return (stacked - mean) / std if self.pixels == "raw" else stacked
 
 
-def noisy_copies(std: float = 0.1, copies: int = 5) -> Perturbation:
+@dataclass(frozen=True)
+class NoisyCopies(Perturbation):
     """The perturbation of vectors: copies with Gaussian noise.
 
-    >>> noisy_copies(0.1, 5)(torch.zeros(3, 4), torch.Generator()).shape
+    >>> NoisyCopies(0.1, 5)(torch.zeros(3, 4), torch.Generator()).shape
     torch.Size([5, 3, 4])
     """
 
-    def perturb(x: Tensor, generator: torch.Generator) -> Tensor:
-        noise = torch.randn(copies, *x.shape, generator=generator).to(x.device)
-        return x + std * noise
+    std: float = 0.1
+    copies: int = 5
 
-    return perturb
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Normal numbers (copies, n, …)."""
+        return torch.randn(self.copies, *shape, generator=generator)
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Vectors (n, …) → noisy ones (copies, n, …)."""
+        return x + self.std * draws
 
 
-def flip_and_rotate(
-    x: Tensor,
-    generator: torch.Generator,
-    *,
-    draws: Literal["sample", "batch"] = "sample",
-    interpolation: Literal["bilinear", "nearest"] = "bilinear",
-) -> Tensor:
+@dataclass(frozen=True)
+class FlipAndRotate(Change):
     """The training augmentation of images: a horizontal flip half of the time, then ±20°."""
-    height, width = x.shape[-2:]
-    flip, rotate = _uniform((2, len(x)), draws, generator)
-    matrices = _flip(flip, -1, 1) @ _rotate(rotate, 20, width / height)
-    return _sample(x, matrices, interpolation)
+
+    draws: Literal["sample", "batch"] = "sample"
+    interpolation: Literal["bilinear", "nearest"] = "bilinear"
+
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Homographies (1, n, 9)."""
+        flip, rotate = _uniform(2, shape[0], self.draws, generator)
+        matrices = _flip(flip, -1, 1) @ _rotate(rotate, 20, shape[-1] / shape[-2])
+        return matrices.view(1, -1, 9)
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Images (n, C, H, W) → as many others."""
+        return _sample(x, draws.view(-1, 3, 3), self.interpolation)

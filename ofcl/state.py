@@ -74,3 +74,9 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
         for key, value in gathered.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
                 gathered[key] = torch.empty_like(parameter).copy_(value)
+
+
+@torch.no_grad()
+def copy_tensors(into: Tensors, source: Tensors) -> None:
+    """Copies tensors into those of the same names; on a GPU, all at once."""
+    torch._foreach_copy_(list(into.values()), [source[name] for name in into])

@@ -20,9 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.batching import batchable, forward_size
+from ofcl.capture import Captured
+from ofcl.devices import sent
 from ofcl.models.head import grow_head
 from ofcl.perturb import Perturbation
 from ofcl.state import State
+
+MOST_LOTS = 4  # that are captured; more at once are rare, and large enough to be fast as they are
 
 Score = Callable[[Tensor], Tensor]
 """Logits of the copies (views, n, classes) → uncertainty (n,)."""
@@ -80,6 +84,12 @@ COMPARES_COPIES = {"bi"}
 """Scores of how copies differ: of their mean prediction alone there is nothing to say."""
 
 
+def find_score(name: str, average: Literal["scores", "softmax"]) -> Score:
+    """The score of this name: the mean of the copies' scores, or the score of their mean."""
+    softmax = average == "softmax" and name not in COMPARES_COPIES
+    return of_mean_softmax(SCORES[name]) if softmax else SCORES[name]
+
+
 def of_mean_softmax(score: Score) -> Score:
     """The score of the copies' mean prediction, instead of the mean of their scores.
 
@@ -97,19 +107,15 @@ def of_mean_softmax(score: Score) -> Score:
 @torch.no_grad()
 def uncertainty(
     model: nn.Module,
-    x: Tensor,
-    *,
-    perturb: Perturbation,
+    views: Tensor,
     score: Score,
-    generator: torch.Generator,
     mode: Literal["eval", "train"] = "eval",
 ) -> Tensor:
-    """The uncertainty (n,) of samples x (n, …) under a model; the model is left as it was.
+    """The uncertainty (n,) of samples whose copies (views, n, …) a model sees; it stays as it was.
 
     In `train` mode BatchNorm uses the statistics of each view's own batch, so every view is a
     forward of its own; in `eval` mode all views go through at once.
     """
-    views = perturb(x, generator)  # (views, n, …)
     training = model.training
     if mode == "train":
         buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
@@ -119,59 +125,77 @@ def uncertainty(
             buffer.copy_(before)
     else:
         model.eval()
-        parts = torch.split(views.flatten(0, 1), forward_size(x.device))
+        parts = torch.split(views.flatten(0, 1), forward_size(views.device))
         logits = torch.cat([model(part) for part in parts]).view(*views.shape[:2], -1)
     model.train(training)
     return score(logits)
 
 
+def _numbers(model: nn.Module) -> list[Tensor]:
+    """The parameters and statistics of a model; not its counters."""
+    return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
+
+
 class Scorer:
-    """The model that scores a client's samples: its own as of now, or as of its last round."""
+    """The model that scores a client's samples: its own as of now, or as of its last round.
+
+    A CUDA device scores whole lots, so that few shapes are to be captured.
+    """
 
     def __init__(
         self,
         model: nn.Module,
+        score: Score,
         *,
         as_of: Literal["current", "after-round", "before-round"],
         perturb: Perturbation,
-        mode: Literal["eval", "train"],
-        average: Literal["scores", "softmax"],
+        mode: Literal["eval", "train"] = "eval",
         generator: torch.Generator,
+        lot: int = 5,
     ) -> None:
         self._learning = model
         self._scoring = model if as_of == "current" else copy.deepcopy(model)
-        self._as_of, self._mode, self._average = as_of, mode, average
+        self._score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
         self._perturb, self._generator = perturb, generator
+        self._device = next(model.parameters()).device
+        self._captured = Captured(self._scored, self._device)
 
-    def __call__(self, x: Tensor, score: str) -> Tensor:
-        """The uncertainty (n,) of samples by the score of this name."""
-        function = SCORES[score]
-        if self._average == "softmax" and score not in COMPARES_COPIES:
-            function = of_mean_softmax(function)
-        return uncertainty(
-            self._scoring,
-            x,
-            perturb=self._perturb,
-            score=function,
-            generator=self._generator,
-            mode=self._mode,
-        )
+    @property
+    def frozen(self) -> bool:
+        """Whether gradient steps do not change it: a sample scores the same before them."""
+        return self._scoring is not self._learning
+
+    def uncertainty_of(self, x: Tensor) -> Tensor:
+        """The uncertainty (n,) of samples; on a CUDA device it may still be on its way."""
+        draws, n = self._perturb.draw(x.shape, self._generator), len(x)
+        whole = -(-n // self._lot) * self._lot
+        if self._device.type == "cpu" or self._mode == "train" or whole > MOST_LOTS * self._lot:
+            return self._scored(x, sent(draws, self._device))
+        if whole > n:  # the last one fills the lot
+            rows = torch.arange(whole).clamp(max=n - 1)
+            x, draws = x[sent(rows, self._device)], draws[:, rows]
+        return self._captured(x, draws)[:n]
+
+    def _scored(self, x: Tensor, draws: Tensor) -> Tensor:
+        views = self._perturb.apply(x, draws)
+        return uncertainty(self._scoring, views, self._score, self._mode)
 
     def grow(self, classes: int, seed: int) -> None:
         """Gives the scoring model outputs for new classes, if it is a copy."""
-        if self._scoring is not self._learning:
+        if self.frozen:
             grow_head(self._scoring, classes, seed)
+        self._captured.forget()
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
         """Called before and after the client takes the global model: refreshes if it is time."""
         if when == self._as_of:
-            self._scoring.load_state_dict(self._learning.state_dict())
+            with torch.no_grad():
+                torch._foreach_copy_(_numbers(self._scoring), _numbers(self._learning))
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
-        frozen = self._scoring is not self._learning
         return {
-            "model": self._scoring.state_dict() if frozen else {},
+            "model": self._scoring.state_dict() if self.frozen else {},
             "generator": self._generator.get_state(),
         }
 

@@ -1,5 +1,9 @@
 """The local engine: clients that start later than others."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import ofcl
@@ -60,3 +64,28 @@ def test_it_can_be_resumed(tmp_path, blobs, stop_after):
     ofcl.resume(tmp_path / "broken", dataset=blobs)
     for one, other in zip(whole(tmp_path / "whole"), whole(tmp_path / "broken"), strict=True):
         assert_same(one, other)
+
+
+def test_a_thousand_clients_cost_only_the_bytes_of_their_state():
+    """Each has a model, a copy that scores, what Adam has gathered, a memory: about 0.7 MB."""
+    script = """
+import resource, ofcl
+from ofcl import Run, make_settings
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+values = {"dataset": "digits", "model": "mlp", "participation": 0.01, "tasks": 2, "batch_size": 1,
+          "burn_in": 0, "q": 1, "method": "bi", "memory": 20, "validation": 0.0}
+for _ in Run(make_settings({**values, "clients": 10, "limit": 2})):
+    pass
+before = peak()
+run = Run(make_settings({**values, "clients": 1000}))
+for _ in run:
+    pass
+print(run.result().rounds, peak() - before)
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env=environment, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rounds, megabytes = map(float, done.stdout.split())
+    assert rounds > 0
+    assert megabytes < 1000 * 1.0

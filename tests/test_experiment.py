@@ -6,6 +6,7 @@ import torch
 import ofcl
 from ofcl import Dataset, OfclError, Run, make_settings
 from ofcl.checkpoint import load_checkpoint
+from ofcl.client import Lessons
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
 from ofcl.runs import RunDirectory
@@ -225,7 +226,7 @@ def test_the_loss_along_the_stream_is_that_of_the_new_samples(blobs):
     with torch.no_grad():  # an MLP does not care for the mode, so the forward can be repeated
         logits = client.model(blobs.prepare(blobs.x_train[batch]))
     by_hand = torch.nn.functional.cross_entropy(logits, blobs.y_train[batch], reduction="sum")
-    assert client.learn().loss == pytest.approx(by_hand.item(), rel=1e-4)
+    assert Lessons([client.learn()]).told()[0].loss == pytest.approx(by_hand.item(), rel=1e-4)
 
 
 def test_a_step_that_ruins_the_model_is_seen_at_once(tmp_path, blobs):

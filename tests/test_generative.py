@@ -125,7 +125,7 @@ def test_the_client_s_loss_is_the_sum_of_its_three_terms():
     learner = make_mfcl(model)
     learner.receives(model.state_dict(), {"old": torch.tensor([0, 1])})
     model.scale.data.fill_(1.5)
-    x, y, current = torch.randn(3, 1, 2, 2), torch.tensor([2, 3, 2]), torch.tensor([2, 3])
+    x, y, current = torch.randn(3, 1, 2, 2), torch.tensor([2, 3, 2]), [2, 3]
     loss, logits = learner._loss(x, y, current)
     noise = torch.randn(6, NOISE, generator=torch.Generator().manual_seed(3))
     made = noise[:, :4]

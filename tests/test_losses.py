@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from ofcl.losses import asymmetric_cross_entropy, cross_entropy, proximal_term
+from ofcl.losses import asymmetric_cross_entropy, cross_entropy, members, proximal_term
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
 Y = torch.tensor([0, 2])
@@ -15,18 +15,18 @@ def ce(logits, y):
 
 def test_cross_entropy_by_hand():
     expected = (ce([1, 2, 0], 0) + ce([0, 1, 3], 2)) / 2
-    assert cross_entropy(LOGITS, Y, 1, torch.tensor([0])).item() == pytest.approx(expected)
+    assert cross_entropy(LOGITS, Y, 1, members([0], of=3)).item() == pytest.approx(expected)
 
 
 def test_asymmetric_new_samples_compete_only_within_their_task():
-    loss = asymmetric_cross_entropy(LOGITS, Y, 1, torch.tensor([0, 1]))
+    loss = asymmetric_cross_entropy(LOGITS, Y, 1, members([0, 1], of=3))
     expected = (ce([1, 2], 0) + ce([0, 1, 3], 2)) / 2
     assert loss.item() == pytest.approx(expected)
 
 
 def test_asymmetric_does_not_push_old_outputs_down():
     logits = LOGITS.clone().requires_grad_()
-    asymmetric_cross_entropy(logits, Y, 1, torch.tensor([0, 1])).backward()
+    asymmetric_cross_entropy(logits, Y, 1, members([0, 1], of=3)).backward()
     assert logits.grad[0, 2] == 0
     assert logits.grad[1].abs().min() > 0
 

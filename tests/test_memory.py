@@ -128,12 +128,12 @@ def test_draws_are_different_samples_not_of_the_excluded_task():
     memory = Memory(10, policies["random"](), generator(0, "draw"))
     feed(memory, [[0, 1, 0, 1], [2, 3, 2, 3]])
     for _ in range(20):
-        x, y = memory.draw(3, exclude_task=1)
+        x, y = memory.at(memory.draw(3, exclude_task=1))
         assert len(set(x[:, 0].tolist())) == 3
         assert set(y.tolist()) <= {0, 1}
-    x, y = memory.draw(100)
+    x, y = memory.at(memory.draw(100))
     assert len(x) == 8
-    x, y = memory.draw(5, exclude_task=7)
+    x, y = memory.at(memory.draw(5, exclude_task=7))
     assert len(set(x[:, 0].tolist())) == 5
 
 
@@ -144,7 +144,7 @@ def test_a_memory_comes_back_whole_and_goes_on_alike():
     second.policy.key(torch.zeros(6, 1))  # both key generators at the same place
     second.load_state(first.state())
     assert torch.equal(first.x, second.x)
-    assert all(torch.equal(a, b) for a, b in zip(first.draw(3), second.draw(3), strict=True))
+    assert torch.equal(first.draw(3), second.draw(3))
 
 
 # The rule of the released code
@@ -177,3 +177,39 @@ def test_released_past_classes_are_cut_from_the_end_and_not_scored_again():
     memory.update(torch.tensor([[9.0], [8.0], [7.0]]), torch.tensor([1, 1, 1]), 1, {1})
     assert asked[1] == [9, 8, 7]  # class 0 is of a past task
     assert sorted(memory.x[:, 0].tolist()) == [4, 5, 8, 9]
+
+
+# Scoring again those at risk
+
+
+def test_at_risk_the_worst_are_scored_again_and_no_more_than_arrive():
+    values = {}  # what the model says of a sample now
+    asked = []
+
+    def key(x):
+        asked.append(sorted(x[:, 0].tolist()))
+        return torch.tensor([values.get(v, v) for v in x[:, 0].tolist()])
+
+    memory = Memory(4, Policy(key, rekey="at-risk"), generator(0, "draw"))
+    zeros = torch.zeros(4, dtype=torch.long)
+    memory.update(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), zeros, task=0)
+    assert asked.pop() == [1, 2, 3, 4]  # on arrival, though there is room
+    memory.update(torch.tensor([[2.5]]), zeros[:1], task=0)
+    assert asked.pop() == [2.5]  # nothing has changed for the others
+    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.5, 3]
+    memory.after_round()
+    values[3.0] = 0.0  # the worst is the best now
+    memory.update(torch.tensor([[2.25]]), zeros[:1], task=0)
+    assert asked.pop() == [2.25, 3]
+    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.25, 3]  # 2.5 went, by its old score
+    memory.update(torch.tensor([[2.125]]), zeros[:1], task=0)
+    assert asked.pop() == [2, 2.125]  # 2.25 and 3 have been scored since the round
+    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.125, 3]
+
+
+def test_what_stays_is_settled_when_somebody_asks():
+    memory = Memory(2, policies["first feature"](), generator(0, "draw"))
+    memory.update(torch.tensor([[5.0], [3.0], [1.0]]), torch.zeros(3, dtype=torch.long), task=0)
+    assert memory._offer is not None
+    assert sorted(memory.x[:, 0].tolist()) == [1, 3]
+    assert memory._offer is None

@@ -4,20 +4,20 @@ import torch
 from ofcl import OfclError
 from ofcl.perturb import (
     IMAGE_PERTURBATIONS,
+    FlipAndRotate,
+    ImageViews,
+    NoisyCopies,
     _sample,
     _similarity,
     choose_perturbations,
-    flip_and_rotate,
-    image_views,
-    noisy_copies,
 )
 from ofcl.seeds import generator
 
-PLAIN = {"mean": [0.0], "std": [1.0]}
+PLAIN = {"mean": (0.0,), "std": (1.0,)}
 
 
 def views_of(name, x, seed=0, **options):
-    return image_views([name], **{**PLAIN, **options})(x, generator(seed, "views"))[0]
+    return ImageViews((name,), **{**PLAIN, **options})(x, generator(seed, "views"))[0]
 
 
 def square(side=16, n=1):
@@ -49,10 +49,10 @@ def test_there_are_twelve_in_the_papers_order():
 @pytest.mark.parametrize("shape", [(3, 8, 8), (1, 28, 28), (1, 12, 20)])
 def test_shape_finiteness_and_the_same_draw_for_the_same_seed(name, shape):
     x = torch.rand(5, *shape)
-    view = views_of(name, x, mean=[0.4] * shape[0], std=[0.2] * shape[0])
+    view = views_of(name, x, mean=(0.4,) * shape[0], std=(0.2,) * shape[0])
     assert view.shape == x.shape
     assert view.isfinite().all()
-    again = views_of(name, x, mean=[0.4] * shape[0], std=[0.2] * shape[0])
+    again = views_of(name, x, mean=(0.4,) * shape[0], std=(0.2,) * shape[0])
     assert torch.equal(view, again)
 
 
@@ -148,7 +148,7 @@ def test_perspective_keeps_half_of_the_images_and_moves_corners_inwards():
 def test_cutout_fills_a_clipped_square_with_the_mean_colour():
     x = torch.full((300, 1, 32, 32), 0.9)
     for name, side in (("cutout-10", 10), ("cutout-20", 20)):
-        view = views_of(name, x, mean=[0.25], std=[1.0], pixels="normalised")
+        view = views_of(name, x, mean=(0.25,), std=(1.0,), pixels="normalised")
         hole = (view == 0.25).sum((1, 2, 3))
         assert hole.max() == side * side
         assert hole.min() >= (side // 2) ** 2
@@ -159,7 +159,7 @@ def test_brightness_and_invert_on_raw_and_on_normalised_pixels():
     raw = torch.rand(200, 1, 8, 8)
     mean, std = 0.5, 0.2
     x = (raw - mean) / std
-    options = {"mean": [mean], "std": [std]}
+    options = {"mean": (mean,), "std": (std,)}
     bright = views_of("brightness", x, **options) * std + mean
     factor = (bright / raw).amin((1, 2, 3))
     assert 0.9 <= factor.min() < 0.92
@@ -173,14 +173,14 @@ def test_brightness_and_invert_on_raw_and_on_normalised_pixels():
 
 
 def test_noise_has_the_given_standard_deviation():
-    copies = noisy_copies(0.1, 5)(torch.zeros(200, 50), generator(0, "noise"))
+    copies = NoisyCopies(0.1, 5)(torch.zeros(200, 50), generator(0, "noise"))
     assert copies.shape == (5, 200, 50)
     assert copies.std().item() == pytest.approx(0.1, rel=0.02)
 
 
 def test_training_augmentation_flips_and_turns_by_at_most_20_degrees():
     x = square(side=32, n=300)
-    out = flip_and_rotate(x, generator(0, "augment"))
+    out = FlipAndRotate()(x, generator(0, "augment"))
     middle, start = 15.5, torch.tensor(centre(x[0])) - 15.5
     angles, flips = [], 0
     for image in out:
@@ -196,7 +196,7 @@ def test_training_augmentation_flips_and_turns_by_at_most_20_degrees():
 
 def test_global_generators_are_untouched():
     images, before = torch.rand(2, 1, 8, 8), torch.get_rng_state()
-    image_views(**PLAIN)(images, generator(0, "x"))
-    flip_and_rotate(images, generator(0, "x"))
-    noisy_copies()(images.flatten(1), generator(0, "x"))
+    ImageViews(**PLAIN)(images, generator(0, "x"))
+    FlipAndRotate()(images, generator(0, "x"))
+    NoisyCopies()(images.flatten(1), generator(0, "x"))
     assert torch.equal(torch.get_rng_state(), before)

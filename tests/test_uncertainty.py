@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from ofcl import bregman_information
 from ofcl.models import MLP, SlimResNet18
-from ofcl.perturb import noisy_copies
+from ofcl.perturb import NoisyCopies
 from ofcl.uncertainty import SCORES, Scorer, of_mean_softmax, uncertainty
 
 # Two copies of one sample, probabilities (0.7, 0.2, 0.1) and (0.5, 0.3, 0.2).
@@ -74,9 +74,6 @@ def test_train_mode_uses_batch_statistics_and_leaves_the_model_as_it_was():
     x = torch.randn(4, 1, 8, 8)
     before = {k: v.clone() for k, v in model.state_dict().items()}
 
-    def same(x, generator):
-        return x.unsqueeze(0)
-
     seen = {}
     for mode in ("train", "eval"):
 
@@ -84,7 +81,7 @@ def test_train_mode_uses_batch_statistics_and_leaves_the_model_as_it_was():
             seen[mode] = z[0]
             return z[0, :, 0]
 
-        uncertainty(model.eval(), x, perturb=same, score=keep, generator=None, mode=mode)
+        uncertainty(model.eval(), x.unsqueeze(0), keep, mode)
         assert not model.training
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
     with torch.no_grad():
@@ -96,8 +93,8 @@ def test_train_mode_uses_batch_statistics_and_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("as_of", ["current", "after-round", "before-round"])
 def test_which_model_scores(as_of):
     model = MLP(3, 4, 2)
-    scorer = Scorer(model, as_of=as_of, perturb=noisy_copies(1e-9, 1), mode="eval",
-                    average="scores", generator=torch.Generator())  # fmt: skip
+    scorer = Scorer(model, SCORES["lc"], as_of=as_of, perturb=NoisyCopies(1e-9, 1),
+                    generator=torch.Generator())  # fmt: skip
     x = torch.randn(5, 3)
 
     def scale(factor):
@@ -110,7 +107,8 @@ def test_which_model_scores(as_of):
     moments = {"initial": expected()}
     scale(3)  # learning
     moments["before"] = expected()
-    assert torch.allclose(scorer(x, "lc"), moments["before" if as_of == "current" else "initial"])
+    wanted = "before" if as_of == "current" else "initial"
+    assert torch.allclose(scorer.uncertainty_of(x), moments[wanted])
     scorer.round_passed("before-round")
     scale(2)  # taking the global model
     moments["after"] = expected()
@@ -118,4 +116,4 @@ def test_which_model_scores(as_of):
     scale(5)  # learning on
     moments["now"] = expected()
     wanted = {"current": "now", "after-round": "after", "before-round": "before"}[as_of]
-    assert torch.allclose(scorer(x, "lc"), moments[wanted], atol=1e-5)
+    assert torch.allclose(scorer.uncertainty_of(x), moments[wanted], atol=1e-5)

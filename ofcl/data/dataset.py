@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ofcl.devices import constant
 from ofcl.errors import OfclError
 
 Kind = Literal["image", "vector"]
@@ -66,16 +67,16 @@ class Dataset:
         return tuple(self.x_train.shape[1:])
 
     def to(self, device: torch.device) -> Dataset:
-        """The same data on another device."""
-        tensors = {name: v.to(device) for name, v in vars(self).items() if isinstance(v, Tensor)}
-        return replace(self, **tensors)  # type: ignore[arg-type]
+        """The same data with the samples on another device; labels stay, they are counted here."""
+        samples = {name: v.to(device) for name, v in vars(self).items()
+                   if name.startswith("x_") and isinstance(v, Tensor)}  # fmt: skip
+        return replace(self, **samples)  # type: ignore[arg-type]
 
     def prepare(self, x: Tensor) -> Tensor:
         """Samples as a model takes them: images scaled to [0, 1] and normalised, vectors as is."""
         if self.kind == "vector":
             return x.float()
-        mean = torch.tensor(self.mean, device=x.device).view(-1, 1, 1)
-        std = torch.tensor(self.std, device=x.device).view(-1, 1, 1)
+        mean, std = (constant(v, x.device).view(-1, 1, 1) for v in (self.mean, self.std))
         return (x.float() / 255 - mean) / std
 
 

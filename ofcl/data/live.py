@@ -158,7 +158,7 @@ class LiveStream:
         self._count()
         y = torch.tensor([self._place(sample.label) for sample in good])
         x = self.form.tensor([sample.x for sample in good])
-        return Batch(x, y.to(x.device), None if name is None else task)
+        return Batch(x, y, None if name is None else task)
 
     def notices(self) -> list[Event]:
         """What there is to tell since it was last asked: new classes, samples left out."""

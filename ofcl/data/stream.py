@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ofcl.devices import sent
 from ofcl.events import Event
 from ofcl.state import State
 
@@ -16,8 +17,8 @@ from ofcl.state import State
 class Batch(NamedTuple):
     """A mini-batch as it arrives: samples, places of their labels, and the task it belongs to."""
 
-    x: Tensor
-    y: Tensor
+    x: Tensor  # on the device that learns
+    y: Tensor  # on the CPU, where labels are counted
     task: int | None  # None: nobody says where tasks begin and end
 
 
@@ -94,8 +95,8 @@ class ArrayStream:
             raise StopIteration
         task, rows = self._batches[self._position]
         self._position += 1
-        index = torch.from_numpy(rows).to(self._x.device)
-        return Batch(self._prepare(self._x[index]), self._y[index], task)
+        samples = self._x[sent(rows, self._x.device)]
+        return Batch(self._prepare(samples), self._y[torch.from_numpy(rows)], task)
 
     def state(self) -> State:
         """The position, for a checkpoint."""

@@ -4,17 +4,50 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ofcl.client import Client
+from ofcl.client import Client, Lesson, Lessons
+from ofcl.devices import Lanes
 from ofcl.events import Event, from_json, to_json
+from ofcl.methods.stacked import MOST, Stack, stackable
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
 LOOK_AGAIN = 0.1  # seconds between two looks at streams that have nothing to learn
+LESSONS_AHEAD = 16  # mini-batches of each client that a GPU may have queued before they are told
+
+
+@dataclass(frozen=True)
+class Group:
+    """Clients that have their turn together: those that can be stacked; any other is alone."""
+
+    clients: list[Client]
+    stack: Stack | None = None
+
+
+def grouped(clients: Sequence[Client]) -> list[Group]:
+    """Groups of clients that follow each other."""
+    learners = [client.learner for client in clients if stackable(client.learner)]
+    if len(clients) < 2 or len(learners) < len(clients):
+        return [Group([client]) for client in clients]
+    starts = range(0, len(clients), MOST)
+    return [Group(list(clients[s : s + MOST]), Stack(learners[s : s + MOST])) for s in starts]
+
+
+def learn_together(clients: Sequence[Client], stack: Stack) -> list[Lesson]:
+    """Lets all clients of a stack learn their next mini-batch."""
+    batches, currents = zip(*(client.take() for client in clients), strict=True)
+    measurements = stack.learn(batches, currents)
+    told = zip(clients, batches, measurements, strict=True)
+    return [client.lesson(batch, measurement) for client, batch, measurement in told]
 
 
 class LocalEngine:
-    """Runs the clients here, plainly; the oracle for every faster or farther engine.
+    """Runs the clients here; the oracle for every farther engine.
+
+    On a GPU their work is queued, each client's in a lane of its own, and what they have learned is
+    told up to one communication point later, so that the GPU never waits for anybody. On a CPU,
+    clients with small models take their steps together.
 
     Client k starts when the first has learned `starts[k]` mini-batches, from the global model of
     that moment. Where streams are live, clients at a communication point wait at most `patience`
@@ -34,7 +67,12 @@ class LocalEngine:
         self._starts = {number: start for number, start in enumerate(starts) if start > 0}
         self._patience, self._pause = patience, pause
         self._turn = 0  # the client that is next
+        self.groups = grouped(self._clients)
+        self._lessons: list[Lesson] = []  # learned, or queued to be
+        self._coming: list[Lessons] = []  # sent for
         self._untold: list[Event] = []
+        numbers = [client.number for client in self._clients]
+        self._lanes = Lanes(next(self._clients[0].model.parameters()).device, numbers)
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
@@ -42,30 +80,72 @@ class LocalEngine:
         since = time.monotonic()
         while busy := self._busy(global_model):
             acted = False
-            for client in busy:
-                if client.number < self._turn:  # it has had its turn before a checkpoint
+            for group in self.groups:
+                # Those with a smaller number have had their turn before a checkpoint.
+                members = [c for c in group.clients if c.number in busy and c.number >= self._turn]
+                if not members:
                     continue
-                self._turn = client.number + 1
-                if client.stream.ready():
-                    ends = client.at_task_end
-                    event = client.end_task(global_model) if ends else client.learn()
-                    self._untold += [*client.stream.notices(), event]
+                self._turn = members[-1].number + 1
+                if ready := [client for client in members if client.stream.ready()]:
+                    self._act(group, ready, global_model)
                     acted, since = True, time.monotonic()
-                else:
-                    self._untold += client.stream.notices()
+                for client in members:
+                    self._notice(client)
                 yield from self._tell()
             self._turn = 0
             if time.monotonic() - since >= self._patience and self.waiting():
-                return
+                break
             if not acted:
                 self._pause(LOOK_AGAIN)
+        self._send()
+        if not self.waiting():
+            self._read()
+        yield from self._tell()
+
+    def _act(self, group: Group, clients: Sequence[Client], global_model: Tensors) -> None:
+        """Lets clients learn a mini-batch, or evaluate at the end of a task."""
+        ending = [client for client in clients if client.at_task_end]
+        learning = [client for client in clients if client not in ending]
+        for client in ending:
+            self._read()  # events are told in their order
+            with self._lanes.of(client.number):
+                self._untold.append(client.end_task(global_model))
+        if learning == group.clients and group.stack is not None:
+            self._lessons += learn_together(learning, group.stack)
+        else:
+            for client in learning:
+                with self._lanes.of(client.number):
+                    self._lessons.append(client.learn())
+        if not self._lanes.overlap:
+            self._read()
+        elif len(self._lessons) >= LESSONS_AHEAD * self.clients:
+            self._send()
+
+    def _notice(self, client: Client) -> None:
+        if notices := client.stream.notices():
+            self._read()
+            self._untold += notices
+
+    def _send(self) -> None:
+        """Sends for the results of the lessons that are queued; those sent for before are told."""
+        self._lanes.join()
+        before = self._coming
+        self._coming = [Lessons(self._lessons)] if self._lessons else []
+        self._lessons = []
+        for lessons in before:
+            self._untold += lessons.told()
+
+    def _read(self) -> None:
+        """Waits for all lessons that are queued, so that they can be told."""
+        self._send()
+        self._send()
 
     def _tell(self) -> Iterator[Event]:
         """Events, each taken off the list first: what a checkpoint finds there is not told yet."""
         while self._untold:
             yield self._untold.pop(0)
 
-    def _busy(self, global_model: Tensors) -> list[Client]:
+    def _busy(self, global_model: Tensors) -> set[int]:
         """The clients that learn, after those whose turn has come have started."""
         asleep = self._starts
         others = [client for client in self._clients if client.number not in asleep]
@@ -77,7 +157,7 @@ class LocalEngine:
             del asleep[number]
             self._clients[number].receive(global_model)
         awake = (client for client in self._clients if client.number not in asleep)
-        return [c for c in awake if not (c.waiting or c.finished or c.between_tasks)]
+        return {c.number for c in awake if not (c.waiting or c.finished or c.between_tasks)}
 
     def waiting(self) -> list[int]:
         """The clients that have reached a communication point."""
@@ -106,6 +186,7 @@ class LocalEngine:
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
+        self._read()
         return {
             "clients": [client.state() for client in self._clients],
             "asleep": sorted(self._starts),

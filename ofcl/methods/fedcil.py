@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from ofcl.batching import batchable
 from ofcl.data.stream import Batch
+from ofcl.devices import sent
 from ofcl.errors import OfclError
 from ofcl.memory import Memory
-from ofcl.methods.learner import Learning
+from ofcl.methods.learner import measured
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import ACGAN, ACGAN_NOISE, ACGAN_SIDE, ClassGenerator
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
@@ -172,11 +173,12 @@ class FedCIL:
         self._rounds = 0  # of this task
         self.penalty: Callable[[], Tensor] | None = None
 
-    def learn(self, batch: Batch, current: Tensor) -> Learning:
+    def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Takes the steps of critic and generator on the mini-batch and on replayed images."""
-        self._now = sorted(current.tolist())
-        losses, before = [], self._tested(batch)
-        x, y = batchable(batch.x), batchable(batch.y)
+        self._now = list(current)
+        labels = sent(batch.y, batch.x.device)
+        losses, before = [], self._tested(batch.x)
+        x, y = batchable(batch.x), batchable(labels)
         self.model.train()
         self.model.critic.dropout.seed(self._draws.seed())
         for _ in range(self.steps):
@@ -185,8 +187,7 @@ class FedCIL:
             classes = self._draws.labels(len(x), self._so_far)
             noise = self._draws.noise(len(x))
             losses += [loss.detach(), self._adversaries.deceive(noise, classes, self._penalty())]
-        size = nn.utils.get_total_norm(self.model.parameters())
-        return before._replace(finite=bool(torch.stack([*losses, size]).isfinite().all()))
+        return measured(before, labels, torch.stack(losses), self.model.parameters())
 
     def _penalty(self) -> Tensor | float:
         return self.penalty() if self.penalty is not None else 0.0
@@ -196,12 +197,11 @@ class FedCIL:
         return sorted({*self._past, *self._now})
 
     @torch.no_grad()
-    def _tested(self, batch: Batch) -> Learning:
-        """How the mini-batch is classified before it is learned; dropout would blur it."""
+    def _tested(self, x: Tensor) -> Tensor:
+        """The logits of the mini-batch before it is learned; dropout would blur them."""
         self.model.eval()
-        logits = self.model(batch.x)
-        right = int((logits.argmax(1) == batch.y).sum())
-        return Learning(F.cross_entropy(logits, batch.y).item(), right, True)
+        logits: Tensor = self.model(x)
+        return logits
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
         """New images and, in equal parts, replayed ones are real; as many are made."""

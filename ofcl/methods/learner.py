@@ -6,10 +6,12 @@ learner of its own, and a part at the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from ofcl.data.stream import Batch
 from ofcl.memory import Memory
@@ -29,14 +31,36 @@ class Learning(NamedTuple):
     finite: bool  # neither a loss nor a parameter is infinite or not a number
 
 
+def measured(logits: Tensor, y: Tensor, losses: Tensor, parameters: Iterable[Tensor]) -> Tensor:
+    """The numbers of a `Learning` (…, 3), left on the device: nobody waits for them there.
+
+    From the logits (…, n, classes) and labels (…, n) of the mini-batch, the losses (…, steps) of
+    the steps, and the parameters after them: a loss is from before a step, what the last one did is
+    seen in the parameters. The leading dimension is that of stacked clients.
+    """
+    each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
+    right = (logits.argmax(-1) == y).float().sum(-1)
+    clients = y.shape[:-1]
+    sizes = [p.detach().reshape(*clients, -1) for p in parameters]
+    if not clients:
+        size = nn.utils.get_total_norm(sizes).unsqueeze(-1)
+    else:
+        size = torch.stack([torch.linalg.vector_norm(p, dim=-1) for p in sizes], -1)
+    finite = torch.cat([losses, size], -1).isfinite().all(-1).float()
+    return torch.stack([each.mean(-1), right, finite], -1)
+
+
 class Learner(Protocol):
     """A method at a client."""
 
     memory: Memory | None
     penalty: Callable[[], Tensor] | None  # added to the loss of every step (FedProx)
 
-    def learn(self, batch: Batch, current: Tensor) -> Learning:
-        """Learns a mini-batch; `current` are the classes of its task that have been seen."""
+    def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
+        """Learns a mini-batch; `current` are the classes of its task that have been seen.
+
+        Gives what `measured` does.
+        """
 
     def grow(self, classes: int, seed: int) -> None:
         """Gives the model outputs for new classes."""

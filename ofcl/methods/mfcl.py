@@ -19,12 +19,14 @@ from torch import Tensor, nn
 
 from ofcl.batching import batchable
 from ofcl.data.stream import Batch
+from ofcl.devices import sent
 from ofcl.errors import OfclError
-from ofcl.losses import among
+from ofcl.losses import among, members
 from ofcl.memory import Memory
-from ofcl.methods.learner import Learning
+from ofcl.methods.learner import measured
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import NOISE, ImageGenerator
+from ofcl.perturb import Change
 from ofcl.seeds import private
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 from ofcl.update import Update
@@ -160,7 +162,7 @@ class MFCL:
         generator: torch.Generator,
         steps: int = 3,
         synthetic: int = 10,
-        augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+        augment: Change | None = None,
         penalty: Callable[[], Tensor] | None = None,
     ) -> None:
         self.model, self.optimizer, self.generator = model, optimizer, generator
@@ -172,29 +174,26 @@ class MFCL:
             torch.empty(0, dtype=torch.long),
         )
 
-    def learn(self, batch: Batch, current: Tensor) -> Learning:
+    def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Takes the gradient steps on the mini-batch and, after the first task, on made images."""
-        self._now = sorted(current.tolist())
+        self._now = list(current)
         losses: list[Tensor] = []
-        before = Learning(0.0, 0, True)
+        first_logits, y = torch.empty(0), sent(batch.y, batch.x.device)
         for step in range(self.steps):
             x = self.augment(batch.x, self.generator) if step and self.augment else batch.x
             self.model.train()
-            loss, logits = self._loss(batchable(x), batchable(batch.y), current)
+            loss, logits = self._loss(batchable(x), batchable(y), current)
             if step == 0:
-                own = logits[: len(batch.y)].detach()
-                right = int((own.argmax(1) == batch.y).sum())
-                before = Learning(F.cross_entropy(own, batch.y).item(), right, True)
+                first_logits = logits[: len(y)].detach()
             losses.append(loss.detach())
             if self.penalty is not None:
                 loss = loss + self.penalty()
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
-        size = nn.utils.get_total_norm(self.model.parameters())
-        return before._replace(finite=bool(torch.stack([*losses, size]).isfinite().all()))
+        return measured(first_logits, y, torch.stack(losses), self.model.parameters())
 
-    def _loss(self, x: Tensor, y: Tensor, current: Tensor) -> tuple[Tensor, Tensor]:
+    def _loss(self, x: Tensor, y: Tensor, current: Sequence[int]) -> tuple[Tensor, Tensor]:
         """The loss, and the logits of x."""
         if not len(self._teacher.old):
             logits = self.model(x)
@@ -206,10 +205,11 @@ class MFCL:
         with torch.no_grad():
             before = self._teacher.model.features(both)  # type: ignore[operator]
         logits = head(features[: len(x)])  # type: ignore[operator]
-        seen = torch.cat([self._teacher.old, current])
         old_head = self._teacher.model.get_submodule("head")
         assert isinstance(old_head, nn.Linear)
-        loss = F.cross_entropy(among(logits, current), y)
+        now = sent(members(current, of=logits.shape[1]), x.device)
+        seen = now.index_fill(0, self._teacher.old, True)
+        loss = F.cross_entropy(among(logits, now), y)
         loss = loss + HEAD * F.cross_entropy(
             among(head(features.detach()), seen),  # type: ignore[operator]
             labels,

@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ofcl.memory import Rekey
+from ofcl.perturb import Change
 from ofcl.uncertainty import Scorer
 
 
@@ -17,9 +19,9 @@ class PolicyParts:
     """A client's generator for random keys, how to make a scorer, and what policies are told."""
 
     generator: torch.Generator
-    make_scorer: Callable[[], Scorer]
+    make_scorer: Callable[[str], Scorer]  # by the name of a score
     keep: Literal["bottom", "top"] = "bottom"
-    rescore: Literal["every-round", "every-batch"] = "every-round"
+    rescore: Rekey = "every-round"
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class GenerativeParts:
     std: tuple[float, ...]
     width: int
     steps: int
-    augment: Callable[[Tensor, torch.Generator], Tensor] | None
+    augment: Change | None
     synthetic: int
     generator_steps: int
     generator_labels: Literal["teacher", "noise"]

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ofcl.batching import batchable
+from ofcl.capture import Captured
 from ofcl.data.stream import Batch
-from ofcl.losses import Loss
+from ofcl.losses import Loss, members
 from ofcl.memory import Memory
-from ofcl.methods.learner import Learning
-from ofcl.models.head import grow_head, grow_optimizer
+from ofcl.methods.learner import measured
+from ofcl.models.head import grow_head, grow_optimizer, outputs
+from ofcl.optimizers import descend
+from ofcl.perturb import Change
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
+
+
+class Lesson(NamedTuple):
+    """A mini-batch, and all that was drawn for its gradient steps: tensors alone."""
+
+    x: Tensor
+    y: Tensor
+    current: Tensor  # whether each class is one of the task's
+    places: Tensor  # (steps, replayed) in the memory
+    draws: Tensor  # (steps - 1, …) of the augmentation
 
 
 @dataclass
@@ -30,46 +42,91 @@ class Replay:
     generator: torch.Generator
     steps: int = 3
     replay: Literal["past", "all"] = "past"
-    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None
+    augment: Change | None = None
     penalty: Callable[[], Tensor] | None = None
     test_first: bool = False  # in evaluation mode, with a forward of its own
 
-    def learn(self, batch: Batch, current: Tensor) -> Learning:
-        """Takes the gradient steps on batch and replay, then offers the batch to the memory.
+    def __post_init__(self) -> None:
+        self._captured = Captured(self.take_steps, next(self.model.parameters()).device)
 
-        `current` are the classes of the batch's task that have been seen.
+    def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
+        """Takes the gradient steps on batch and replay, and offers the batch to the memory."""
+        lesson = self.begin(batch, current)
+        measurement = self._captured(*lesson)
+        self.end(batch, current)
+        return measurement
+
+    def begin(self, batch: Batch, current: Sequence[int]) -> Lesson:
+        """Draws what the steps need; offers the batch, if its keys do not depend on them.
+
+        So a GPU computes the keys first, and they are read while it takes the steps.
         """
-        first_logits, losses = self._tested(batch.x), []
-        for step in range(self.steps):
-            # Later steps see the new images changed, and other samples of the memory.
-            augment = self.augment if step > 0 else None
-            new_x = augment(batch.x, self.generator) if augment else batch.x
-            x, y = self._with_replay(new_x, batch)
-            self.model.train()
-            new = len(batch.x) if len(x) > 1 else 2  # a lone sample is doubled, and both are new
-            x, y = batchable(x), batchable(y)
-            logits = self.model(x)
-            loss = self.loss(logits, y, new, current)
+        lesson = self._lesson(batch, current)
+        if self.memory is not None and self.memory.ahead:
+            self.memory.update(batch.x, batch.y, batch.task, current)
+        return lesson
+
+    def end(self, batch: Batch, current: Sequence[int]) -> None:
+        """Offers the batch, if that has not been done before the steps."""
+        if self.memory is not None and not self.memory.ahead:
+            self.memory.update(batch.x, batch.y, batch.task, current)
+
+    def _lesson(self, batch: Batch, current: Sequence[int]) -> Lesson:
+        """Other samples of the memory, and other changes of the new ones, for every step."""
+        exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
+        places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
+        if self.memory is not None and len(self.memory):
+            drawn = [self.memory.draw(len(batch.x), exclude) for _ in range(self.steps)]
+            places = torch.stack(drawn)
+        if self.augment is not None and self.steps > 1:
+            shape, generator = batch.x.shape, self.generator
+            draws = torch.stack([self.augment.draw(shape, generator) for _ in range(1, self.steps)])
+        mask = members(current, outputs(self.model))
+        return Lesson(batch.x, batch.y, mask, places, draws)
+
+    def take_steps(
+        self, x: Tensor, y: Tensor, current: Tensor, places: Tensor, draws: Tensor
+    ) -> Tensor:
+        """The gradient steps of a lesson; gives what `measured` does."""
+        lesson = Lesson(x, y, current, places, draws)
+        first_logits, losses, n = self._tested(x), [], len(x)
+        parameters = list(self.model.parameters())
+        self.model.train()
+        for seen, labels in self.seen(lesson):
+            new = n if len(seen) > 1 else 2  # a lone sample is doubled, and both are new
+            seen, labels = batchable(seen), batchable(labels)
+            logits = self.model(seen)
+            loss = self.loss(logits, labels, new, current)
             losses.append(loss.detach())
-            if step == 0 and not self.test_first:
-                first_logits = logits[: len(batch.x)].detach()
+            if not len(first_logits):
+                first_logits = logits[:n].detach()
             if self.penalty is not None:
                 loss = loss + self.penalty()
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-        if self.memory is not None:
-            self.memory.update(batch.x, batch.y, batch.task, current.tolist())
-        before = F.cross_entropy(first_logits, batch.y).item()
-        correct = int((first_logits.argmax(1) == batch.y).sum())
-        # The loss is from before a step; what the last one did is seen in the parameters.
-        size = nn.utils.get_total_norm(self.model.parameters())
-        finite = torch.stack([*losses, size]).isfinite().all()
-        return Learning(before, correct, bool(finite))
+            descend(self.optimizer, loss, parameters)
+        return measured(first_logits, y, torch.stack(losses), parameters)
+
+    def seen(self, lesson: Lesson) -> Iterator[tuple[Tensor, Tensor]]:
+        """What each step sees: the new samples and, behind them, replayed ones."""
+        for x, places in zip(self._versions(lesson), lesson.places, strict=True):
+            if self.memory is None or not len(places):
+                yield x, lesson.y
+            else:
+                old_x, old_y = self.memory.at(places)
+                yield torch.cat([x, old_x]), torch.cat([lesson.y, old_y])
+
+    def _versions(self, lesson: Lesson) -> Sequence[Tensor]:
+        """The new samples for each step: in the first as they are, then changed."""
+        later = self.steps - 1
+        if self.augment is None or not later:
+            return [lesson.x] * self.steps
+        copies = lesson.x.repeat(later, *(1,) * (lesson.x.dim() - 1))
+        changed = self.augment.apply(copies, lesson.draws.transpose(0, 1).flatten(1, 2))
+        return [lesson.x, *changed.view(later, *lesson.x.shape)]
 
     def grow(self, classes: int, seed: int) -> None:
         """Gives the model, and what scores with a copy of it, outputs for new classes."""
         grow_optimizer(self.optimizer, grow_head(self.model, classes, seed))
+        self._captured.forget()
         if self.memory is not None:
             self.memory.grow(classes, seed)
 
@@ -115,10 +172,3 @@ class Replay:
         self.model.eval()
         logits: Tensor = self.model(x)
         return logits
-
-    def _with_replay(self, new_x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        if self.memory is None or not len(self.memory):
-            return new_x, batch.y
-        exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
-        old_x, old_y = self.memory.draw(len(batch.x), exclude)
-        return torch.cat([new_x, old_x]), torch.cat([batch.y, old_y])

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+
+class BatchNorm(nn.BatchNorm2d):
+    """Batch normalisation that does not count its batches: nobody asks, and counting takes time."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Feature maps → normalised ones."""
+        return F.batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training,
+            self.momentum or 0.0,
+            self.eps,
+        )
 
 
 class BasicBlock(nn.Module):
@@ -11,24 +29,36 @@ class BasicBlock(nn.Module):
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = BatchNorm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.bn2 = BatchNorm(channels)
         self.stride = stride
         self.shortcut = nn.Sequential()
         if stride != 1 or channels_in != channels:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, bias=False), nn.BatchNorm2d(channels)
+                nn.Conv2d(channels_in, channels, 1, bias=False), BatchNorm(channels)
             )
 
     def forward(self, x: Tensor) -> Tensor:
         """Feature maps → feature maps."""
         out = self.bn1(self.conv1(x)).relu()
         out = self.bn2(self.conv2(out))
-        # A strided 1 × 1 convolution of few channels, last, corrupts memory on a CPU (oneDNN issue
-        # 6035); leaving pixels out first is the same.
-        added: Tensor = out + self.shortcut(x[:, :, :: self.stride, :: self.stride])
+        added: Tensor = out + self._around(x)
         return added.relu()
+
+    def _around(self, x: Tensor) -> Tensor:
+        if not len(self.shortcut):
+            return x
+        convolution, norm = self.shortcut
+        assert isinstance(convolution, nn.Conv2d)
+        if x.is_cuda:
+            out = F.conv2d(x, convolution.weight, stride=self.stride)
+        else:
+            # A strided 1 × 1 convolution of few channels, last, corrupts memory on a CPU (oneDNN
+            # issue 6035); leaving pixels out first is the same.
+            out = convolution(x[:, :, :: self.stride, :: self.stride])
+        normalised: Tensor = norm(out)
+        return normalised
 
 
 class SlimResNet18(nn.Module):
@@ -44,7 +74,7 @@ class SlimResNet18(nn.Module):
     def __init__(self, channels: int, classes: int, width: int = 20) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), BatchNorm(width), nn.ReLU()
         )
         blocks, channels_in = [], width
         for stage in range(4):

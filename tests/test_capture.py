@@ -1,0 +1,88 @@
+"""Capturing: what can be seen without a GPU. The rest is in test_cuda.py."""
+
+import pytest
+import torch
+
+import ofcl
+from ofcl import Run, make_settings
+from ofcl.capture import Captured
+from ofcl.devices import Coming, Lanes, constant, sent
+from ofcl.engines import local
+from ofcl.events import Learned, Round, to_json
+from tests.conftest import TINY
+
+CPU = torch.device("cpu")
+
+
+def test_on_a_cpu_a_captured_function_is_the_function():
+    seen = []
+    captured = Captured(lambda x, y: seen.append(x) or x + y, CPU)
+    x = torch.ones(2)
+    for n in range(5):
+        assert torch.equal(captured(x, torch.full((2,), float(n))), x + n)
+    assert all(given is x for given in seen)
+    captured.forget()
+
+
+def test_on_a_cpu_nothing_is_on_its_way():
+    assert constant((1.0, 2.0), CPU) is constant((1.0, 2.0), CPU)
+    assert sent(torch.arange(3).numpy(), CPU).tolist() == [0, 1, 2]
+    assert Coming(torch.tensor([1.5])).numpy().tolist() == [1.5]
+    lanes = Lanes(CPU, [0, 1])
+    with lanes.of(1):
+        pass
+    lanes.join()
+    assert not lanes.overlap
+
+
+class Late(Lanes):
+    """Lanes that say that work overlaps, as on a GPU: lessons are then told later."""
+
+    def __init__(self, device, parties):
+        super().__init__(device, parties)
+        self.overlap = True
+
+    def of(self, party):
+        return Lanes(CPU, []).of(party)
+
+    def join(self):
+        pass
+
+
+@pytest.mark.parametrize("stop_after", [None, 5, 17, 30])
+@pytest.mark.parametrize("method", ["er", "bi"])
+def test_what_is_told_later_is_the_same_and_none_is_lost(
+    monkeypatch, tmp_path, blobs, method, stop_after
+):
+    monkeypatch.setattr(local, "stackable", lambda learner: False)
+    made = make_settings({**TINY, "method": method, "checkpoint_every": 1})
+    plain = list(Run(made, blobs))
+    monkeypatch.setattr(local, "Lanes", Late)
+    monkeypatch.setattr(local, "LESSONS_AHEAD", 2)
+    run = Run(made, blobs, tmp_path / "run")
+    for n, _ in enumerate(run, 1):
+        if n == stop_after:
+            break
+    if stop_after is not None:
+        ofcl.resume(tmp_path / "run", dataset=blobs)
+    told = run.directory.events()
+
+    def lessons(events):
+        return [(e["client"], e["task"], e["loss"]) for e in events if e["event"] == "learned"]
+
+    expected = lessons([to_json(event) for event in plain])
+    assert sorted(lessons(told)) == sorted(expected)
+    for client in range(2):  # of each client, in the order in which they came
+        assert [e for e in lessons(told) if e[0] == client] == [
+            e for e in expected if e[0] == client
+        ]
+    assert sum(e["event"] == "round" for e in told) == sum(isinstance(e, Round) for e in plain)
+    assert any(isinstance(e, Learned) for e in plain)
+
+
+def test_a_loss_that_is_not_finite_stops_a_run_that_tells_later(monkeypatch, blobs):
+    monkeypatch.setattr(local, "Lanes", Late)
+    run = Run(make_settings({**TINY, "method": "er", "optimizer": "sgd", "lr": 1e30}), blobs)
+    with pytest.raises(Exception, match="is not finite"):
+        for _ in run:
+            pass

@@ -1,0 +1,102 @@
+"""Clients that take their gradient steps together, and what surrounds a step on a CPU."""
+
+import pytest
+import torch
+
+import ofcl
+from ofcl import Run, make_settings
+from ofcl.engines import local
+from ofcl.events import Learned
+from ofcl.methods.stacked import Stack
+from ofcl.models.mlp import MLP, StackedLinear
+from ofcl.optimizers import Adam, descend
+from tests.conftest import TINY
+
+
+def outcome(values, data, **streams):
+    run = Run(make_settings(values), data, **streams)
+    losses = torch.tensor([event.loss for event in run if isinstance(event, Learned)])
+    return losses, [c.model.state_dict() for c in run._engine._clients]
+
+
+def assert_alike(first, second):
+    assert torch.allclose(first[0], second[0], rtol=1e-4)
+    for ours, theirs in zip(first[1], second[1], strict=True):
+        assert all(torch.allclose(v, theirs[name], atol=1e-5) for name, v in ours.items())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"method": "none"},
+        {"method": "er"},
+        {"method": "bi", "rescore": "at-risk"},
+        {"method": "er", "loss": "ace", "replay": "all"},
+        {"method": "er", "optimizer": "sgd", "lr": 0.05},
+        {"method": "er", "test_first": True},
+        {"method": "er", "batch_size": 7},  # with a rest at the end of a task
+        {"method": "er", "clients": 3, "split": "dirichlet"},  # of different lengths
+        {"method": "er", "stagger": 4},
+        {"method": "bi", "aggregation": "fedprox"},  # is not stacked
+    ],
+)
+def test_stacked_clients_learn_like_single_ones(monkeypatch, blobs, changed):
+    values = {**TINY, **changed}
+    stacked = outcome(values, blobs)
+    monkeypatch.setattr(local, "stackable", lambda learner: False)
+    assert_alike(stacked, outcome(values, blobs))
+
+
+def test_small_models_are_stacked_and_groups_are_not_too_large(monkeypatch, blobs):
+    used = []
+    learn = Stack.learn
+    monkeypatch.setattr(Stack, "learn", lambda self, *given: used.append(1) or learn(self, *given))
+    run = Run(make_settings({**TINY, "clients": 20, "batch_size": 2, "method": "er"}), blobs)
+    for _ in run:
+        pass
+    assert [len(group.clients) for group in run._engine.groups] == [16, 4]
+    assert used
+
+
+def test_heads_that_grow_at_different_times():
+    def readings(seed):
+        draw = torch.Generator().manual_seed(seed)
+        for n in range(120):
+            label = n // (30 + 10 * seed)
+            yield torch.randn(4, generator=draw) + 3 * label, f"class {label}"
+
+    settings = {"method": "bi", "memory": 30, "burn_in": 2, "hidden": 8}
+    result = ofcl.run(streams=[readings(0), readings(1)], **settings)
+    assert result.anytime_accuracy > 50
+
+
+def test_the_stacked_layer_and_its_gradients():
+    x, weight, bias = torch.randn(3, 5, 4), torch.randn(3, 2, 4), torch.randn(3, 2)
+    given = [tensor.double().requires_grad_() for tensor in (x, weight, bias)]
+    assert torch.autograd.gradcheck(StackedLinear.apply, given)
+    models = [MLP(4, 6, 2) for _ in range(3)]
+    stacked = {
+        name: torch.stack([model.get_parameter(name) for model in models])
+        for name, _ in models[0].named_parameters()
+    }
+    logits = MLP.stacked(stacked, x)
+    for k, model in enumerate(models):
+        assert torch.allclose(logits[k], model(x[k]), atol=1e-6)
+    gradient = torch.autograd.grad(logits.sum(), stacked["hidden.weight"])[0]
+    assert gradient.is_contiguous()  # a fused optimiser wants it so
+
+
+def test_adam_is_adam():
+    models = [MLP(4, 6, 2) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    ours = Adam(models[0].parameters(), lr=0.01)
+    theirs = torch.optim.Adam(models[1].parameters(), lr=0.01)
+    for seed in range(20):
+        x = torch.randn(8, 4, generator=torch.Generator().manual_seed(seed))
+        for model, optimizer in zip(models, (ours, theirs), strict=True):
+            descend(optimizer, model(x).square().mean(), list(model.parameters()))
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    for one, other in zip(ours.state.values(), theirs.state.values(), strict=True):
+        assert one.keys() == other.keys()
+        assert one["step"] == other["step"] == 20
