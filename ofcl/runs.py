@@ -59,6 +59,10 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             write_whole(self.path / "settings.toml", to_toml({**values, "made_with": made_with}))
 
+    def started(self) -> bool:
+        """Whether there is a run here, finished or not."""
+        return (self.path / "settings.toml").exists()
+
     def settings(self) -> Settings:
         """The settings it was made with."""
         return make_settings(load_settings(self._settings_file()))

@@ -150,3 +150,70 @@ def test_version_and_help():
     code, out, _ = ofcl("run", "--help")
     assert code == 0
     assert "--aggregation" in out
+
+
+def test_several_seeds_are_like_separate_runs(tmp_path):
+    few = [*RUN, "--method", "bi", "--limit", 4, "-q"]
+    code, out, err = ofcl(*few, "--seeds", "0,3", "--out", tmp_path / "both")
+    assert code == 0, err
+    assert f"saved in {tmp_path / 'both'}" in out
+    code, _, err = ofcl(*few, "--seed", 3, "--out", tmp_path / "alone")
+    assert code == 0, err
+    results = [
+        json.loads((tmp_path / name / "result.json").read_text())
+        for name in ("both/seed3", "alone")
+    ]
+    assert {**results[0], "seconds": 0} == {**results[1], "seconds": 0}
+
+
+def test_several_seeds_go_on_where_they_were_stopped(tmp_path):
+    few = [*RUN, "--method", "er", "--limit", 4, "-q", "--out", tmp_path]
+    code, _, err = ofcl(*few, "--seeds", "0")
+    assert code == 0, err
+    result, kept = tmp_path / "seed0" / "result.json", tmp_path / "kept.json"
+    result.rename(kept)
+    code, _, err = ofcl(*few, "--seeds", "0,1")  # as if it had been stopped at its end
+    assert code == 0, err
+    first, again = (json.loads(path.read_text()) for path in (kept, result))
+    assert {**first, "seconds": 0} == {**again, "seconds": 0}
+    assert (tmp_path / "seed1" / "result.json").exists()
+    code, _, err = ofcl(*few, "--seeds", "0", "--set", "burn_in=3")
+    assert code == 2
+    assert "was made with burn_in = 2, not 3" in err
+
+
+@pytest.mark.parametrize("seeds", ["", "a", "1;2", "-1"])
+def test_seeds_that_are_none(seeds):
+    code, _, err = ofcl(*RUN, "--seeds", seeds)
+    assert code == 2
+    assert "expected numbers with commas" in err
+
+
+def test_bench_prints_saves_and_draws(tmp_path):
+    small = ["--shape", "16", "--classes", 4, "--memory", 20, "--clients", 2, "--seconds", 0.01]
+    code, out, err = ofcl("bench", *small, "--grow", "clients", "--methods", "er,bi",
+                          "--json", tmp_path / "b.json", "--plot", tmp_path / "b.svg")  # fmt: skip
+    assert code == 0, err
+    saved = json.loads((tmp_path / "b.json").read_text())
+    assert saved["whole"].keys() == {"er", "bi"}
+    assert saved["parts"]["bi"]["score"] > 0 == saved["parts"]["er"]["score"]
+    assert list(saved["growth"]["clients"]["bi"]) == ["1", "5", "20"]
+    assert f"{saved['whole']['bi']:.2f}" in out
+    assert "<svg" in (tmp_path / "b.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--methods", "mfcl", "not for mfcl"),
+        ("--methods", "bx", "unknown method 'bx'"),
+        ("--shape", "3y3", "expected something like"),
+        ("--grow", "age", "unknown dimension 'age'"),
+        ("--against", "nowhere", "is not a checkout"),
+    ],
+)
+def test_bench_refuses(option, value, message):
+    small = ["--shape", "16", "--seconds", 0.01, "--methods", "er"]
+    code, _, err = ofcl("bench", *small, option, value)
+    assert code == 2
+    assert message in err

@@ -15,12 +15,14 @@ from rich.table import Table
 from ofcl import __version__, config, settings_files
 from ofcl.build import build_reading
 from ofcl.cli import data as data_commands
+from ofcl.cli.bench import bench
 from ofcl.cli.progress import track, view
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.comparison import compare as compare_runs
 from ofcl.data import load_dataset
 from ofcl.data.catalogue import DATASETS
+from ofcl.data.dataset import Dataset
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Interrupted, Run
 from ofcl.methods import METHODS
@@ -36,6 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
+app.command()(bench)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -81,6 +84,9 @@ def run(
         float | None, typer.Option(help="Watched folders end after so many quiet seconds.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything drawn.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several runs one after the other: 0,1,2.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     limit: Annotated[
         int | None, typer.Option(help="At most N mini-batches per client and task: a quick try.")
@@ -115,6 +121,9 @@ def run(
         say(f"waiting for the first sample of {', '.join(made.streams)}")
     else:
         data = load_dataset(made.dataset, build_reading(made, track), say)
+    if seeds is not None:
+        run_seeds(made, data, parse_seeds(seeds), out, quiet or as_json)
+        return
     started = Run(made, data, out or default_out(made))
     report(started, drive(started, quiet or as_json), as_json)
 
@@ -221,6 +230,50 @@ def drive(started: Run, quiet: bool) -> Result:
     return started.result()
 
 
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from what was typed."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdigit() for part in parts):
+        raise OfclError(f"seeds = '{text}'; expected numbers with commas between them: 0,1,2")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def run_seeds(
+    settings: config.Settings, data: Dataset | None, seeds: list[int], out: Path | None, quiet: bool
+) -> None:
+    """Runs an experiment with several seeds, each in a directory of its own; data are read once.
+
+    The same command with the same directory goes on where it was stopped.
+    """
+    if settings.streams:
+        raise OfclError("a stream comes once, for one seed: use --seed")
+    folder = out or default_out(settings, "seeds")
+    for seed in seeds:
+        path = folder / f"seed{seed}"
+        chosen = settings.model_copy(update={"seed": seed})
+        if not RunDirectory(path).started():
+            drive(Run(chosen, data, path), quiet)
+            continue
+        check_same(RunDirectory(path), chosen)
+        if RunDirectory(path).result() is None:
+            drive(Run.resume(path, data, tell=warn), quiet)
+    lines, _ = compare_runs([folder / f"seed{seed}" for seed in seeds])
+    out_console.print(comparison_table(lines))
+    out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
+
+
+def check_same(directory: RunDirectory, settings: config.Settings) -> None:
+    """Refuses to go on with a run that was made with other settings."""
+    there = directory.settings()
+    found_out = {"dataset", "tasks", "model", "optimizer", "lr", "device", "perturbations"}
+    for name in config.Settings.model_fields.keys() - found_out:
+        if getattr(there, name) != getattr(settings, name):
+            raise OfclError(
+                f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
+                f"{getattr(settings, name)!r}; give another directory with --out"
+            )
+
+
 def report(started: Run | None, result: Result, as_json: bool) -> None:
     """Prints a result."""
     directory = started.directory if started else None
@@ -233,11 +286,11 @@ def report(started: Run | None, result: Result, as_json: bool) -> None:
         out_console.print(f"saved in {directory.path}", highlight=False, soft_wrap=True)
 
 
-def default_out(settings: config.Settings) -> Path:
+def default_out(settings: config.Settings, of: str | None = None) -> Path:
     """A new directory in runs/."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
-    name = f"{data}-{settings.method}-seed{settings.seed}-{stamp}"
+    name = f"{data}-{settings.method}-{of or f'seed{settings.seed}'}-{stamp}"
     path, again = Path("runs") / name, 1
     while path.exists():
         path, again = Path("runs") / f"{name}-{again}", again + 1
