@@ -157,8 +157,8 @@ class Bench:
         self.run(WARM_UP)
         rounds, start = 0, time.perf_counter()
         while rounds < 1 or time.perf_counter() - start < seconds:
-            self.run(2)
-            rounds += 2
+            self.run(1)
+            rounds += 1
         batches = rounds * self.settings.q * len(self.clients)
         return 1e3 * (time.perf_counter() - start) / batches
 

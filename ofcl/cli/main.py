@@ -1,4 +1,4 @@
-"""The command line: `ofcl run`, `resume`, `compare`, `list` and `demo`."""
+"""The command line: `ofcl run`, `resume`, `compare`, `reproduce`, `bench`, `list`, `demo`, `data`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ofcl import __version__, config, settings_files
 from ofcl.build import build_reading
 from ofcl.cli import data as data_commands
 from ofcl.cli.bench import bench
-from ofcl.cli.progress import track, view
+from ofcl.cli.driving import complete, drive
+from ofcl.cli.progress import track
+from ofcl.cli.reproduce import reproduce
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.comparison import compare as compare_runs
@@ -39,6 +41,7 @@ app = typer.Typer(
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
 app.command()(bench)
+app.command()(reproduce)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -220,16 +223,6 @@ def version(
         raise typer.Exit
 
 
-def drive(started: Run, quiet: bool) -> Result:
-    """Runs to the end with progress."""
-    for warning in started.warnings:
-        warn(warning)
-    with view(started, started.settings.method, err_console, quiet) as shown:
-        for event in started:
-            shown.show(event)
-    return started.result()
-
-
 def parse_seeds(text: str) -> list[int]:
     """Seeds from what was typed."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
@@ -249,29 +242,11 @@ def run_seeds(
         raise OfclError("a stream comes once, for one seed: use --seed")
     folder = out or default_out(settings, "seeds")
     for seed in seeds:
-        path = folder / f"seed{seed}"
         chosen = settings.model_copy(update={"seed": seed})
-        if not RunDirectory(path).started():
-            drive(Run(chosen, data, path), quiet)
-            continue
-        check_same(RunDirectory(path), chosen)
-        if RunDirectory(path).result() is None:
-            drive(Run.resume(path, data, tell=warn), quiet)
+        complete(folder / f"seed{seed}", chosen, data, quiet)
     lines, _ = compare_runs([folder / f"seed{seed}" for seed in seeds])
     out_console.print(comparison_table(lines))
     out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
-
-
-def check_same(directory: RunDirectory, settings: config.Settings) -> None:
-    """Refuses to go on with a run that was made with other settings."""
-    there = directory.settings()
-    found_out = {"dataset", "tasks", "model", "optimizer", "lr", "device", "perturbations"}
-    for name in config.Settings.model_fields.keys() - found_out:
-        if getattr(there, name) != getattr(settings, name):
-            raise OfclError(
-                f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
-                f"{getattr(settings, name)!r}; give another directory with --out"
-            )
 
 
 def report(started: Run | None, result: Result, as_json: bool) -> None:

@@ -1,0 +1,121 @@
+"""`ofcl reproduce`: runs what is missing of a table of the paper, and compares."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ofcl.build import build_reading
+from ofcl.cli.driving import check_same, complete
+from ofcl.cli.progress import track
+from ofcl.cli.terminal import out_console, say, warn
+from ofcl.config import make_settings
+from ofcl.data import load_dataset
+from ofcl.errors import OfclError
+from ofcl.reproduce import paper, plan, verdicts
+from ofcl.settings_files import parse_override
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(help=f"One of {', '.join(paper.TABLES)}.")],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0.")] = 3,
+    protocol: Annotated[str, typer.Option(help="published, or sound.")] = "published",
+    only: Annotated[
+        str | None, typer.Option(help="Some of its cells: cifar10, M200, bi, with / between.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run, and how long it would take.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder of the runs and tables.")] = Path("reproduced"),
+    data_root: Annotated[str | None, typer.Option(help="Folder of the datasets.")] = None,
+    embedder: Annotated[str | None, typer.Option(help="Texts: as for ofcl run.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any setting as key=value, for all runs.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run what is missing of a table of the paper, and put our numbers beside its numbers.
+
+    A stopped command goes on where it was; runs that exist are not run again.
+    """
+    make_settings({"protocol": protocol})  # an unknown one is refused before anything else
+    cells = paper.choose(table, only)
+    given = {"data_root": data_root, "embedder": embedder, "device": device}
+    further = {key: value for key, value in given.items() if value is not None}
+    further |= dict(map(parse_override, set_ or []))
+    jobs = plan.jobs(cells, seeds, protocol, out, further)
+    for job in jobs:
+        if job.directory.started():
+            check_same(job.directory, job.settings)
+    missing = [job for job in jobs if job.result is None]
+    if dry_run:
+        _tell_plan(jobs, missing)
+        return
+    _run(missing, quiet)
+    judged = judge(jobs)
+    show(judged)
+    save(judged, out / f"{table}-{protocol}")
+
+
+def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
+    for job in missing:
+        out_console.print(f"{job.directory.path}", highlight=False, soft_wrap=True)
+    seconds = plan.estimate(missing, say) if missing else 0.0
+    hours, minutes = divmod(round(seconds / 60), 60)
+    out_console.print(
+        f"{len(jobs)} runs, {len(missing)} of them missing: about {hours} h {minutes} min here",
+        highlight=False,
+    )
+
+
+def _run(missing: list[plan.Job], quiet: bool) -> None:
+    """Runs dataset by dataset; one that is not there is told, and the others are run."""
+    for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
+        some = list(of_it)
+        try:
+            data = load_dataset(dataset, build_reading(some[0].settings, track), say)
+        except OfclError as error:
+            warn(f"{len(some)} runs are left out: {error}")
+            continue
+        for n, job in enumerate(some, 1):
+            if not quiet:
+                say(f"{dataset}, run {n} of {len(some)}: {job.cell.row}, seed {job.settings.seed}")
+            complete(job.directory.path, job.settings, data, quiet)
+
+
+def judge(jobs: list[plan.Job]) -> list[verdicts.Verdict]:
+    """What the runs come to, cell by cell."""
+    judged = []
+    for _, of_cell in groupby(jobs, key=lambda job: id(job.cell)):
+        some = list(of_cell)
+        results = [result for job in some if (result := job.result) is not None]
+        made = some[0].settings
+        judged.append(verdicts.judge(some[0].cell, results, made.spread, made.tasks))
+    return judged
+
+
+def show(judged: list[verdicts.Verdict]) -> None:
+    """Prints the table."""
+    table = Table(*verdicts.COLUMNS, box=None, pad_edge=False)
+    for verdict in judged:
+        table.add_row(*verdict.row())
+    out_console.print(table, highlight=False)
+    out_console.print(
+        f"off: our mean less the paper's, in its standard deviations (σ); agrees up to "
+        f"{verdicts.AGREES:g} σ, near up to {verdicts.NEAR:g} σ",
+        highlight=False,
+    )
+
+
+def save(judged: list[verdicts.Verdict], stem: Path) -> None:
+    """Saves the table as Markdown, LaTeX and CSV."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    forms = {".md": verdicts.as_markdown, ".tex": verdicts.as_latex, ".csv": verdicts.as_csv}
+    for suffix, form in forms.items():
+        stem.with_name(stem.name + suffix).write_text(form(judged), encoding="utf-8")
+    out_console.print(f"saved as {stem}.md, .tex and .csv", highlight=False, soft_wrap=True)

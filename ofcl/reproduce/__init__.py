@@ -1,0 +1,1 @@
+"""The paper's tables: what it reports, the runs that it takes, and how ours compare."""

@@ -1,0 +1,182 @@
+"""What the paper reports (`values/*.csv`), and the settings that every cell asks for."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from ofcl.errors import OfclError, unknown
+from ofcl.perturb import IMAGE_PERTURBATIONS
+from ofcl.seeds import numpy_generator
+
+_METHODS: dict[str, dict[str, Any]] = {
+    "FedAvg": {"method": "none", "aggregation": "fedavg"},
+    "Weighted FedAvg": {"method": "none", "aggregation": "weighted"},
+    "FedProx": {"method": "none", "aggregation": "fedprox"},
+    # Generative methods need the averaged statistics, whatever the protocol does with them.
+    "MFCL": {"method": "mfcl", "batchnorm": "average"},
+    "FedCIL": {"method": "fedcil", "batchnorm": "average"},
+    "ER": {"method": "er"},
+    "CBR": {"method": "cbr"},
+    **{name: {"method": name.lower()} for name in ("LC", "MS", "RC", "EN", "BI")},
+}
+_TINY_MEMORY = 2000  # the paper does not say it; ten samples a class, as in its largest elsewhere
+_ABLATED = {"dataset": "cifar10", "memory": 200}  # what ablations are of, unless they say
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: what it is of, what the paper has there, and our settings for it."""
+
+    dataset: str
+    row: str
+    A: float | None
+    F: float | None
+    A_std: float | None = None
+    F_std: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    paper: float | None = None  # tables of another quantity
+    unit: str = ""
+
+    def matches(self, wanted: str) -> bool:
+        """Whether it is of these parts, for example cifar10/M200/bi: of each one that is named."""
+        memory = self.settings.get("memory")
+        known = {self.dataset, f"M{memory}".lower(), self.settings["method"], self.row.lower()}
+        known |= {self.settings.get("keep", "bottom")}
+        return all(part.strip().lower() in known for part in wanted.split("/") if part.strip())
+
+
+def table(name: str) -> list[Cell]:
+    """The cells of a table by its name."""
+    if name not in TABLES:
+        raise unknown("table", name, TABLES)
+    return TABLES[name]()
+
+
+def choose(name: str, only: str | None) -> list[Cell]:
+    """Those cells of a table that are asked for."""
+    cells = [cell for cell in table(name) if only is None or cell.matches(only)]
+    if not cells:
+        raise OfclError(f"no cell of {name} is '{only}'; expected something like cifar10/M200/bi")
+    return cells
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    text = (resources.files("ofcl.reproduce") / "values" / file).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _cell(line: dict[str, str]) -> Cell:
+    settings = {"dataset": line["dataset"], **_METHODS[line["method"]]}
+    if line["memory"]:
+        settings["memory"] = int(line["memory"])
+    elif line["dataset"] == "tinyimagenet" and settings["method"] not in ("none", "mfcl"):
+        settings["memory"] = _TINY_MEMORY
+    if line["keep"] == "top":
+        settings["keep"] = "top"
+    memory = f" M = {line['memory']}" if line["memory"] else ""
+    return Cell(
+        dataset=line["dataset"],
+        row=f"{line['method']} {line['keep']}".strip() + memory,
+        A=_number(line["A"]),
+        F=_number(line["F"]),
+        A_std=_number(line["A_std"]),
+        F_std=_number(line["F_std"]),
+        settings=settings,
+    )
+
+
+def _memories(*datasets: str) -> Callable[[], list[Cell]]:
+    """The tables of methods with a memory, and TinyImageNet's, which has all."""
+
+    def cells() -> list[Cell]:
+        lines = [line for line in _rows("tables.csv") if line["dataset"] in datasets]
+        return [_cell(x) for x in lines if x["memory"] or x["dataset"] == "tinyimagenet"]
+
+    return cells
+
+
+def _without_memory() -> list[Cell]:
+    """Plain federated learning and the generative methods, and BI beside them."""
+    lines = [line for line in _rows("tables.csv") if line["dataset"] != "tinyimagenet"]
+    least: dict[str, dict[str, str]] = {}
+    for line in lines:
+        if (line["method"], line["keep"]) == ("BI", "bottom"):
+            least.setdefault(line["dataset"], line)
+    return [_cell(line) for line in lines if not line["memory"] or line in least.values()]
+
+
+def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[], list[Cell]]:
+    def cells() -> list[Cell]:
+        return [
+            _ablated(line, {**_ABLATED, **_METHODS[line["method"]], **vary(line["setting"])})
+            for line in _rows("ablations.csv")
+            if line["study"] == study
+        ]
+
+    return cells
+
+
+def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
+    if settings["method"] == "mfcl":
+        settings.pop("memory")
+    return Cell(
+        dataset=settings["dataset"],
+        row=f"{line['method']}, {line['study'].split(' (')[0]} {line['setting']}",
+        A=_number(line["A"]),
+        F=_number(line["F"]),
+        settings=settings,
+    )
+
+
+def _fewer_perturbations(count: str) -> dict[str, Any]:
+    """The paper removed some at random, and does not say which."""
+    order = numpy_generator(0, "augmentations").permutation(len(IMAGE_PERTURBATIONS))
+    kept = sorted(order[: int(count)].tolist())
+    all_of_them = len(kept) == len(IMAGE_PERTURBATIONS)
+    return {} if all_of_them else {"perturbations": tuple(IMAGE_PERTURBATIONS[i] for i in kept)}
+
+
+def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
+    def cells() -> list[Cell]:
+        subjects = {"O-FCL": "BI"}
+        found = []
+        for line in _rows("costs.csv"):
+            if line["what"] == what:
+                method = subjects.get(line["subject"], line["subject"])
+                settings = {**_ABLATED, **_METHODS[method]}
+                if method not in ("ER", "CBR", "BI"):
+                    settings.pop("memory")
+                paper = float(line["value"])
+                found.append(Cell("cifar10", line["subject"], None, None, settings=settings,
+                                  paper=paper, unit=unit))  # fmt: skip
+        return found
+
+    return cells
+
+
+TABLES: dict[str, Callable[[], list[Cell]]] = {
+    "table1": _memories("cifar10"),
+    "table2": _memories("cifar100"),
+    "table3": _memories("crc-tissue", "kc-cell"),
+    "table4": _memories("20newsgroups", "dbpedia", "yahoo"),
+    "table5": _without_memory,
+    "table6": _memories("tinyimagenet"),
+    "burn-in": _ablation("burn-in", lambda value: {"burn_in": int(value)}),
+    "averaging": _ablation("averaging", lambda value: {
+        "aggregation": str(_METHODS[value]["aggregation"])}),
+    "jump": _ablation("jump q", lambda value: {"q": int(value)}),
+    "augmentations": _ablation("augmentations", _fewer_perturbations),
+    "tasks": _ablation("tasks (CIFAR100)", lambda value: {
+        "dataset": "cifar100", "memory": 2000, "tasks": int(value)}),
+    "rounds": _costs("communication rounds per task", "rounds a task"),
+    "runtime": _costs("runtime CIFAR10", "s"),
+}  # fmt: skip
+"""Every table that can be run again, by name."""

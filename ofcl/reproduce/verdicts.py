@@ -1,0 +1,114 @@
+"""Our results beside the paper's, and whether they agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ofcl.comparison import Spread, over_clients, over_seeds
+from ofcl.metrics import forgetting, last_accuracy
+from ofcl.reproduce.paper import Cell
+from ofcl.results import Result
+
+AGREES, NEAR = 2.0, 4.0  # of the paper's standard deviations
+
+COLUMNS = ("dataset", "row", "paper A", "A", "off", "paper F", "F", "off", "seeds", "verdict")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell and what we have for it."""
+
+    cell: Cell
+    seeds: int
+    A: Spread
+    F: Spread
+    value: Spread  # tables of another quantity
+
+    def off(self, name: str) -> float | None:
+        """How far our mean is from the paper's, in its standard deviations."""
+        ours: Spread = getattr(self, name)
+        paper, std = getattr(self.cell, name), getattr(self.cell, f"{name}_std")
+        if ours.mean is None or paper is None or not std:
+            return None
+        return float((ours.mean - paper) / std)
+
+    @property
+    def verdict(self) -> str:
+        """In a word; by the worse of A and F."""
+        if not self.seeds:
+            return "not run"
+        offs = [abs(off) for off in (self.off("A"), self.off("F")) if off is not None]
+        if not offs:
+            return "–"  # the paper has no spread here
+        return "agrees" if max(offs) <= AGREES else "near" if max(offs) <= NEAR else "differs"
+
+    def row(self) -> list[str]:
+        """As text, in the order of `COLUMNS`."""
+        cell = self.cell
+        if cell.paper is not None:
+            paper = f"{cell.paper:g} {cell.unit}"
+            return [cell.dataset, cell.row, paper, str(self.value), "", "", "", "",
+                    str(self.seeds), self.verdict]  # fmt: skip
+        return [
+            cell.dataset, cell.row, str(Spread(cell.A, cell.A_std)), str(self.A),
+            _signed(self.off("A")), str(Spread(cell.F, cell.F_std)), str(self.F),
+            _signed(self.off("F")), str(self.seeds), self.verdict,
+        ]  # fmt: skip
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1f} σ"
+
+
+def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Verdict:
+    """What our runs of a cell come to; `spread` is what ± is taken over."""
+    if not results:
+        return Verdict(cell, 0, *(Spread(None, None),) * 3)
+    if spread == "clients":
+        matrices = [result.accuracy for result in results]
+        A = over_clients([[last_accuracy(m) for m in clients] for clients in matrices])
+        F = over_clients([[forgetting(m) for m in clients] for clients in matrices])
+    else:
+        A, F = (over_seeds([getattr(result, name) for result in results]) for name in "AF")
+    rounds = over_seeds([result.rounds / tasks for result in results])
+    seconds = over_seeds([result.seconds for result in results])
+    return Verdict(cell, len(results), A, F, seconds if cell.unit == "s" else rounds)
+
+
+def as_markdown(verdicts: Sequence[Verdict]) -> str:
+    """A table for a page."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    lines += ["| " + " | ".join(verdict.row()) + " |" for verdict in verdicts]
+    return "\n".join(lines) + "\n"
+
+
+def as_latex(verdicts: Sequence[Verdict]) -> str:
+    """A table for a paper; needs booktabs."""
+
+    def line(cells: Sequence[str]) -> str:
+        text = " & ".join(cells).replace("%", r"\%").replace("_", r"\_")
+        return text.replace("±", r"$\pm$").replace("σ", r"$\sigma$").replace("–", "--") + r" \\"
+
+    body = "\n".join(line(verdict.row()) for verdict in verdicts)
+    head = line(COLUMNS)
+    columns = "ll" + "r" * (len(COLUMNS) - 3) + "l"
+    return (f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\n\\midrule\n{body}\n"
+            "\\bottomrule\n\\end{tabular}\n")  # fmt: skip
+
+
+def as_csv(verdicts: Sequence[Verdict]) -> str:
+    """A table for a program: numbers apart."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F",
+                     "paper_F_std", "F", "F_std", "paper_value", "value", "unit", "seeds",
+                     "verdict"])  # fmt: skip
+    for v in verdicts:
+        c = v.cell
+        writer.writerow([c.dataset, c.row, c.A, c.A_std, v.A.mean, v.A.std, c.F, c.F_std, v.F.mean,
+                         v.F.std, c.paper, v.value.mean if c.paper is not None else None, c.unit,
+                         v.seeds, v.verdict])  # fmt: skip
+    return out.getvalue()
