@@ -39,7 +39,7 @@ class Schedule:
         return batches > 0 and batches >= start and batches % self.q == 0
 
 
-class Lesson(NamedTuple):
+class Outcome(NamedTuple):
     """A mini-batch that a client has learned; how it went may still be on its way from a GPU."""
 
     client: int
@@ -49,24 +49,24 @@ class Lesson(NamedTuple):
     measurement: Tensor
 
 
-class Lessons:
-    """Some lessons on their way to be told."""
+class Outcomes:
+    """How some mini-batches went, on the way to be told."""
 
-    def __init__(self, lessons: Sequence[Lesson]) -> None:
-        self._lessons = lessons
-        self._coming = Coming(torch.stack([lesson.measurement for lesson in lessons]))
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self._outcomes = outcomes
+        self._coming = Coming(torch.stack([outcome.measurement for outcome in outcomes]))
 
     def told(self) -> list[Event]:
         """What happened, as events; an error if something was not finite."""
         rows = self._coming.numpy().tolist()
         return [
-            _told(lesson, Learning(loss, int(correct), bool(finite)))
-            for lesson, (loss, correct, finite) in zip(self._lessons, rows, strict=True)
+            _told(outcome, Learning(loss, int(correct), bool(finite)))
+            for outcome, (loss, correct, finite) in zip(self._outcomes, rows, strict=True)
         ]
 
 
-def _told(lesson: Lesson, learning: Learning) -> Learned:
-    client, task, batch, n, _ = lesson
+def _told(outcome: Outcome, learning: Learning) -> Learned:
+    client, task, batch, n, _ = outcome
     if not learning.finite:
         raise OfclError(
             f"the loss of client {client} is not finite (task {task}, mini-batch {batch}); "
@@ -144,14 +144,14 @@ class Client:
         self.waiting = self.schedule.due(self._batches)
         return batch, sorted(self._classes)
 
-    def learn(self) -> Lesson:
+    def learn(self) -> Outcome:
         """Learns the next mini-batch of its stream."""
         batch, current = self.take()
-        return self.lesson(batch, self.learner.learn(batch, current))
+        return self.outcome(batch, self.learner.learn(batch, current))
 
-    def lesson(self, batch: Batch, measurement: Tensor) -> Lesson:
+    def outcome(self, batch: Batch, measurement: Tensor) -> Outcome:
         """What is to be told of the mini-batch that was taken last."""
-        return Lesson(self.number, self.task, self._batches, len(batch.y), measurement)
+        return Outcome(self.number, self.task, self._batches, len(batch.y), measurement)
 
     def end_task(self, global_model: Tensors) -> Evaluated:
         """Evaluates its model and the global one on all tasks so far, and turns to the next."""

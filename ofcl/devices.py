@@ -32,7 +32,7 @@ class Coming:
             self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
             self._values.copy_(values, non_blocking=True)
             self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._arrival.record()
+            self._arrival.record(torch.cuda.current_stream(values.device))
 
     def numpy(self) -> np.ndarray:
         """The values; waits for them."""
@@ -44,8 +44,8 @@ class Coming:
 class Lanes:
     """A CUDA stream for each of several parties, so that their work overlaps; on a CPU, nothing.
 
-    Work in a lane starts behind what was queued outside before; `join` lets what is queued outside
-    from then on start behind the work of all lanes.
+    The first work in a lane since the last `join` starts behind what was queued outside before;
+    after a `join`, what is queued outside starts behind the work of all lanes.
     """
 
     def __init__(self, device: torch.device, parties: Sequence[int]) -> None:

@@ -261,14 +261,12 @@ class Memory:
         self, crowded: list[np.ndarray], new: np.ndarray, together: bool
     ) -> list[np.ndarray]:
         """The rows whose keys are to be computed: of all crowded classes at once, or one by one."""
+        key, stale = self._table.key, self._table.stale
+        if self.policy.rekey == "at-risk":
+            return [np.concatenate([self._at_risk(crowded, (len(new) + 1) // 2), new])]
         if together and crowded:
             crowded = [np.sort(np.concatenate(crowded))]
-        key, stale = self._table.key, self._table.stale
         match self.policy.rekey:
-            case "at-risk":
-                risky = np.concatenate([new[:0], *(rows[stale[rows]] for rows in crowded)])
-                first = np.argsort(-key[risky], kind="stable")[: (len(new) + 1) // 2]
-                return [np.concatenate([risky[first], new])]
             case "every-batch":
                 asked = crowded
             case "every-round":
@@ -276,6 +274,18 @@ class Memory:
             case "never":
                 asked = [rows[np.isnan(key[rows])] for rows in crowded]
         return [rows for rows in asked if len(rows)]
+
+    def _at_risk(self, crowded: list[np.ndarray], most: int) -> np.ndarray:
+        """Of the rows with a key from before a round, those that would go first.
+
+        The largest key of each class, then the second of each, and so on.
+        """
+        key, stale = self._table.key, self._table.stale
+        old = [rows[stale[rows]] for rows in crowded]
+        old = [rows[np.argsort(-key[rows], kind="stable")][:most] for rows in old]
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *old])
+        ranks = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(len(r)) for r in old)])
+        return rows[np.lexsort((-key[rows], ranks))][:most]
 
     def _candidates(self, rows: np.ndarray, x: Tensor) -> Tensor:
         """The samples at these rows: remembered ones, then those on offer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,9 @@ class Adam(torch.optim.Adam):
 
     For a network of a few small tensors, that takes longer than the step. The state is the same.
     """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
+        super().__init__(parameters, lr=lr)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -41,6 +44,7 @@ def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
     if len(adams) < len(optimizers):
         for optimizer in optimizers:
             optimizer.step()
+            optimizer.zero_grad()
         return
     group = adams[0].param_groups[0]
     parameters: list[Tensor] = [p for adam in adams for p in adam.param_groups[0]["params"]]

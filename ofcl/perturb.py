@@ -204,10 +204,10 @@ _TURNED = {"rotate-10", "rotate-45", "rotate-90", "affine"}  # those that `neare
 @functools.cache
 def _places(height: int, width: int, device: torch.device) -> Tensor:
     """The pixels' places (H·W, 3) in homogeneous coordinates from -1 to 1."""
-    ys = (torch.arange(height, device=device) * 2 + 1) / height - 1
-    xs = (torch.arange(width, device=device) * 2 + 1) / width - 1
+    ys, xs = ((torch.arange(side) * 2 + 1) / side - 1 for side in (height, width))
     grid_y, grid_x = torch.meshgrid(ys, xs, indexing="ij")
-    return torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3)
+    places = torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3)
+    return places.to(device)  # waits, so that it is there for every lane
 
 
 def _sample(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:

@@ -58,7 +58,7 @@ def test_what_is_told_later_is_the_same_and_none_is_lost(
     made = make_settings({**TINY, "method": method, "checkpoint_every": 1})
     plain = list(Run(made, blobs))
     monkeypatch.setattr(local, "Lanes", Late)
-    monkeypatch.setattr(local, "LESSONS_AHEAD", 2)
+    monkeypatch.setattr(local, "BATCHES_AHEAD", 2)
     run = Run(made, blobs, tmp_path / "run")
     for n, _ in enumerate(run, 1):
         if n == stop_after:

@@ -177,9 +177,20 @@ def test_several_seeds_go_on_where_they_were_stopped(tmp_path):
     first, again = (json.loads(path.read_text()) for path in (kept, result))
     assert {**first, "seconds": 0} == {**again, "seconds": 0}
     assert (tmp_path / "seed1" / "result.json").exists()
-    code, _, err = ofcl(*few, "--seeds", "0", "--set", "burn_in=3")
-    assert code == 2
-    assert "was made with burn_in = 2, not 3" in err
+    for changed, message in (
+        ("burn_in=3", "was made with burn_in = 2, not 3"),
+        ("lr=0.5", "was made with lr = 0.003, not 0.5"),
+        ("tasks=2", "was made with tasks = 5, not 2"),
+        ("dataset=fashion-mini", "was made with dataset = 'digits', not 'fashion-mini'"),
+    ):
+        code, _, err = ofcl(*few, "--seeds", "0", "--set", changed)
+        assert code == 2
+        assert message in err
+    code, out, _ = ofcl(*few, "--seeds", "0,1", "--json")
+    assert code == 0
+    assert json.loads(out)["lines"][0]["seeds"] == [0, 1]
+    code, _, err = ofcl(*few, "--seeds", "0", "--seed", 1)
+    assert (code, "not both" in err) == (2, True)
 
 
 @pytest.mark.parametrize("seeds", ["", "a", "1;2", "-1"])
@@ -217,3 +228,10 @@ def test_bench_refuses(option, value, message):
     code, _, err = ofcl("bench", *small, option, value)
     assert code == 2
     assert message in err
+
+
+def test_bench_with_a_protocol_and_large_batches():
+    code, _, err = ofcl("bench", "--shape", 16, "--classes", 4, "--memory", 21, "--seconds", 0.01,
+                        "--grow", "", "--methods", "er,bi", "--set", "protocol=published",
+                        "--set", "batch_size=400")  # fmt: skip
+    assert code == 0, err

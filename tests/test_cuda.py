@@ -101,13 +101,23 @@ def test_graphs_are_captured_and_replayed(images):
         assert client.learner.memory.policy.scorer._captured._recordings
 
 
-def test_a_stream_that_brings_new_classes_captures_anew():
+def test_a_stream_that_brings_new_classes_captures_anew(monkeypatch, tmp_path):
     def readings(seed):
         draw = torch.Generator().manual_seed(seed)
         for n in range(300):
             label = n // 60
             yield torch.randn(4, generator=draw) + 3 * label, f"class {label}"
 
-    settings = {"method": "bi", "memory": 30, "burn_in": 2, "device": "cuda"}
-    result = ofcl.run(streams=[readings(0), readings(1)], **settings)
-    assert result.rounds > 0
+    values = {"method": "bi", "memory": 30, "burn_in": 2, "device": "cuda", "clients": 2,
+              "data_root": str(tmp_path)}  # fmt: skip
+
+    def memories():
+        run = Run(make_settings(values), streams=[readings(0), readings(1)])
+        for _ in run:
+            pass
+        return [set(c.learner.memory.samples.id.tolist()) for c in run._engine._clients]
+
+    captured = memories()
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    for ours, theirs in zip(captured, memories(), strict=True):
+        assert len(ours & theirs) >= len(theirs) - 2  # two scores may be as good as the same

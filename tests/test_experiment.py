@@ -1,4 +1,5 @@
 import signal
+import time
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ import torch
 import ofcl
 from ofcl import Dataset, OfclError, Run, make_settings
 from ofcl.checkpoint import load_checkpoint
-from ofcl.client import Lessons
+from ofcl.client import Outcomes
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
 from ofcl.runs import RunDirectory
@@ -226,7 +227,7 @@ def test_the_loss_along_the_stream_is_that_of_the_new_samples(blobs):
     with torch.no_grad():  # an MLP does not care for the mode, so the forward can be repeated
         logits = client.model(blobs.prepare(blobs.x_train[batch]))
     by_hand = torch.nn.functional.cross_entropy(logits, blobs.y_train[batch], reduction="sum")
-    assert Lessons([client.learn()]).told()[0].loss == pytest.approx(by_hand.item(), rel=1e-4)
+    assert Outcomes([client.learn()]).told()[0].loss == pytest.approx(by_hand.item(), rel=1e-4)
 
 
 def test_a_step_that_ruins_the_model_is_seen_at_once(tmp_path, blobs):
@@ -266,3 +267,29 @@ def test_a_directory_left_by_a_kill_while_it_was_made_can_be_used(tmp_path, blob
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "settings.toml.partial").write_text("vers")
     assert ofcl.run(blobs, out=tmp_path / "run", **TINY).A is not None
+
+
+def test_without_a_number_of_mini_batches_a_run_is_saved_by_time(tmp_path, blobs, monkeypatch):
+    made = settings(checkpoint_every=None)
+    for seconds, saved in ((0, True), (1000, False)):
+        monkeypatch.setattr(ofcl.experiment, "SECONDS_BETWEEN_SAVES", seconds)
+        path = tmp_path / str(seconds)
+        run = Run(made, blobs, path)
+        for n, _ in enumerate(run):
+            run._saving = 0.0
+            if n == 20:
+                break
+        assert any((path / "checkpoint").glob("*")) == saved
+    resumed = ofcl.resume(tmp_path / "0", dataset=blobs)
+    unbroken = Run(made, blobs)
+    for _ in unbroken:
+        pass
+    assert resumed.A == unbroken.result().A
+
+
+def test_saving_that_takes_long_is_done_less_often(blobs):
+    run = Run(settings(checkpoint_every=None), blobs)
+    run._unsaved, run._saved = 1, time.monotonic() - 60
+    assert run._save_is_due()
+    run._saving = 5.0
+    assert not run._save_is_due()

@@ -145,6 +145,16 @@ def test_a_memory_comes_back_whole_and_goes_on_alike():
     second.load_state(first.state())
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.draw(3), second.draw(3))
+    second.policy = first.policy  # one generator of keys for both: they are fed in turn
+    for batch in ([3, 0, 2], [4, 4, 1]):
+        keys = first.policy.key(torch.zeros(9, 1))
+        for memory in (first, second):
+            memory.policy = Policy(lambda x, keys=keys: keys[: len(x)])
+            feed(memory, [batch])
+    for name in ("y", "task", "id", "key", "stale"):
+        one, other = (getattr(memory.samples, name) for memory in (first, second))
+        assert torch.equal(one.nan_to_num(-1), other.nan_to_num(-1)), name
+    assert torch.equal(first.x, second.x)
 
 
 # The rule of the released code
@@ -205,6 +215,22 @@ def test_at_risk_the_worst_are_scored_again_and_no_more_than_arrive():
     memory.update(torch.tensor([[2.125]]), zeros[:1], task=0)
     assert asked.pop() == [2, 2.125]  # 2.25 and 3 have been scored since the round
     assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.125, 3]
+
+
+def test_at_risk_every_class_has_its_turn():
+    asked = []
+
+    def key(x):
+        asked.append(sorted(x[:, 0].tolist()))
+        return x[:, 0]
+
+    memory = Memory(8, Policy(key, rekey="at-risk"), generator(0, "draw"))
+    y = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
+    memory.update(torch.tensor([[1.0], [2], [3], [4], [11], [12], [13], [14]]), y, task=0)
+    memory.after_round()
+    new = torch.tensor([[0.5], [1.5], [10.5], [11.5]])
+    memory.update(new, torch.tensor([0, 0, 1, 1]), task=0)
+    assert asked[-1] == [0.5, 1.5, 4, 10.5, 11.5, 14]  # the worst of each, not the largest two
 
 
 def test_what_stays_is_settled_when_somebody_asks():

@@ -442,3 +442,19 @@ def test_killed_while_files_arrive(folders):
         json.loads((folders / name / "result.json").read_text()) for name in ("whole", "broken")
     )
     assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def test_what_a_stream_has_to_tell_comes_before_its_mini_batch():
+    def readings(seed):
+        draw = torch.Generator().manual_seed(seed)
+        for n in range(40):
+            yield torch.randn(3, generator=draw), f"class {n // 20}"
+
+    run = Run(make_settings({**TINY, "method": "er"}), streams=[readings(0), readings(1)])
+    known, seen = 0, 0
+    for event in run:
+        known += isinstance(event, Appeared)
+        if isinstance(event, Learned):
+            seen += 1
+            assert known >= 1 + (seen > 2 * 20 // TINY["batch_size"])
+    assert known == 2

@@ -54,6 +54,8 @@ def measure(
     tell: Callable[[str], None] = print,
 ) -> Measurements:
     """Measures one thing after the other; `tell` says which."""
+    for dimension in grow:
+        _values(dimension, work)
     measured = Measurements(_machine(work.device), {**asdict(work), "methods": list(methods)})
     peer = Peer(against, work.images) if against is not None else None
     for method in methods:

@@ -51,8 +51,9 @@ class Workload:
 
 
 def made_dataset(work: Workload) -> Dataset:
-    """Random samples, as many as are to be remembered or more."""
-    draw, train = generator(0, "bench"), max(FEWEST, work.memory)
+    """Random samples, twice as many as are to be remembered or more."""
+    batch_size = int(work.settings.get("batch_size", 10))
+    draw, train = generator(0, "bench"), max(FEWEST, 2 * work.memory, 4 * batch_size)
     shape, y = (train + TESTED, *work.shape), torch.arange(train + TESTED) % work.classes
     labels = tuple(map(str, range(work.classes)))
     if work.images:
@@ -68,7 +69,8 @@ class EndlessStream:
     """Mini-batches of the current task, for ever."""
 
     def __init__(self, dataset: Dataset, work: Workload, batch_size: int) -> None:
-        current = work.current(dataset.y_train).nonzero().squeeze(1)[:FEWEST]
+        current = work.current(dataset.y_train).nonzero().squeeze(1)
+        current = current[: max(FEWEST, batch_size)]
         device = dataset.x_train.device
         self._batches = itertools.cycle(
             [
@@ -103,13 +105,14 @@ class EndlessStream:
 
 def fill(memory: Memory, dataset: Dataset, work: Workload) -> None:
     """Fills a memory with samples of all classes; keys are drawn, to score them all takes long."""
-    policy, memory.policy = memory.policy, Policy(random_key(generator(0, "fill")))
+    policy, drawn = memory.policy, random_key(generator(0, "fill"))
+    memory.policy = Policy(drawn, balanced=policy.balanced)
     now = work.current(dataset.y_train)
     for task, rows in enumerate([~now, now]):
         y = dataset.y_train[rows]
         x = dataset.prepare(dataset.x_train[rows.to(dataset.x_train.device)])
         memory.update(x, y, task, set(y.tolist()))
-    assert len(memory) == memory.size
+    len(memory)  # it settles what stays
     memory.policy = policy
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ofcl.cli.progress import view
 from ofcl.cli.terminal import err_console, warn
 from ofcl.config import Settings
+from ofcl.data.catalogue import DATASETS
 from ofcl.data.dataset import Dataset
 from ofcl.errors import OfclError
 from ofcl.experiment import Run
+from ofcl.perturb import choose_perturbations
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
-
-_FOUND_OUT = {"dataset", "tasks", "model", "optimizer", "lr", "device", "perturbations"}
 
 
 def drive(started: Run, quiet: bool) -> Result:
@@ -36,11 +37,23 @@ def complete(path: Path, settings: Settings, dataset: Dataset | None, quiet: boo
 
 
 def check_same(directory: RunDirectory, settings: Settings) -> None:
-    """Refuses to go on with a run that was made with other settings."""
+    """Refuses to go on with a run that was made with other settings; another device may be."""
     there = directory.settings()
-    for name in Settings.model_fields.keys() - _FOUND_OUT:
-        if getattr(there, name) != getattr(settings, name):
+    for name, value in _asked(settings).items():
+        if getattr(there, name) != value:
             raise OfclError(
                 f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
-                f"{getattr(settings, name)!r}; give another directory with --out"
+                f"{value!r}; give another directory with --out"
             )
+
+
+def _asked(settings: Settings) -> dict[str, Any]:
+    """What settings ask for, as a run directory has it; without what only a run finds out."""
+    asked = dict(settings)
+    asked["perturbations"] = choose_perturbations(settings.perturbations)
+    if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():
+        asked["dataset"] = str(Path(settings.dataset).expanduser().resolve())
+    found = [name for name in ("model", "optimizer", "lr") if asked[name] in ("auto", None)]
+    if "tasks" not in settings.model_fields_set:
+        found.append("tasks")
+    return {name: value for name, value in asked.items() if name not in {*found, "device"}}

@@ -1,4 +1,4 @@
-"""The command line: `ofcl run`, `resume`, `compare`, `reproduce`, `bench`, `list`, `demo`, `data`."""
+"""The command line: `ofcl run`, `resume`, `compare`, `reproduce`, `bench` and others."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def run(
     else:
         data = load_dataset(made.dataset, build_reading(made, track), say)
     if seeds is not None:
-        run_seeds(made, data, parse_seeds(seeds), out, quiet or as_json)
+        if seed is not None:
+            raise OfclError("give --seed or --seeds, not both")
+        run_seeds(made, data, parse_seeds(seeds), out, quiet, as_json)
         return
     started = Run(made, data, out or default_out(made))
     report(started, drive(started, quiet or as_json), as_json)
@@ -232,7 +234,12 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def run_seeds(
-    settings: config.Settings, data: Dataset | None, seeds: list[int], out: Path | None, quiet: bool
+    settings: config.Settings,
+    data: Dataset | None,
+    seeds: list[int],
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Runs an experiment with several seeds, each in a directory of its own; data are read once.
 
@@ -243,8 +250,11 @@ def run_seeds(
     folder = out or default_out(settings, "seeds")
     for seed in seeds:
         chosen = settings.model_copy(update={"seed": seed})
-        complete(folder / f"seed{seed}", chosen, data, quiet)
+        complete(folder / f"seed{seed}", chosen, data, quiet or as_json)
     lines, _ = compare_runs([folder / f"seed{seed}" for seed in seeds])
+    if as_json:
+        print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))
+        return
     out_console.print(comparison_table(lines))
     out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ofcl.client import Client, Lesson, Lessons
+from ofcl.client import Client, Outcome, Outcomes
 from ofcl.devices import Lanes
 from ofcl.events import Event, from_json, to_json
 from ofcl.methods.stacked import MOST, Stack, stackable
@@ -14,7 +14,7 @@ from ofcl.state import State, Tensors
 from ofcl.update import Update
 
 LOOK_AGAIN = 0.1  # seconds between two looks at streams that have nothing to learn
-LESSONS_AHEAD = 16  # mini-batches of each client that a GPU may have queued before they are told
+BATCHES_AHEAD = 16  # mini-batches of each client, on the average, that a GPU gets queued at once
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ def grouped(clients: Sequence[Client]) -> list[Group]:
     return [Group(list(clients[s : s + MOST]), Stack(learners[s : s + MOST])) for s in starts]
 
 
-def learn_together(clients: Sequence[Client], stack: Stack) -> list[Lesson]:
+def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
     """Lets all clients of a stack learn their next mini-batch."""
     batches, currents = zip(*(client.take() for client in clients), strict=True)
     measurements = stack.learn(batches, currents)
     told = zip(clients, batches, measurements, strict=True)
-    return [client.lesson(batch, measurement) for client, batch, measurement in told]
+    return [client.outcome(batch, measurement) for client, batch, measurement in told]
 
 
 class LocalEngine:
@@ -68,8 +68,8 @@ class LocalEngine:
         self._patience, self._pause = patience, pause
         self._turn = 0  # the client that is next
         self.groups = grouped(self._clients)
-        self._lessons: list[Lesson] = []  # learned, or queued to be
-        self._coming: list[Lessons] = []  # sent for
+        self._outcomes: list[Outcome] = []  # learned, or queued to be
+        self._coming: list[Outcomes] = []  # sent for
         self._untold: list[Event] = []
         numbers = [client.number for client in self._clients]
         self._lanes = Lanes(next(self._clients[0].model.parameters()).device, numbers)
@@ -86,16 +86,16 @@ class LocalEngine:
                 if not members:
                     continue
                 self._turn = members[-1].number + 1
-                if ready := [client for client in members if client.stream.ready()]:
+                if ready := [client for client in members if self._ready(client)]:
                     self._act(group, ready, global_model)
                     acted, since = True, time.monotonic()
-                for client in members:
-                    self._notice(client)
                 yield from self._tell()
             self._turn = 0
             if time.monotonic() - since >= self._patience and self.waiting():
                 break
             if not acted:
+                self._read()
+                yield from self._tell()
                 self._pause(LOOK_AGAIN)
         self._send()
         if not self.waiting():
@@ -107,36 +107,50 @@ class LocalEngine:
         ending = [client for client in clients if client.at_task_end]
         learning = [client for client in clients if client not in ending]
         for client in ending:
-            self._read()  # events are told in their order
+            self._read()  # of one client, events are told in their order
             with self._lanes.of(client.number):
-                self._untold.append(client.end_task(global_model))
+                event = client.end_task(global_model)
+            self._notice(client)
+            self._untold.append(event)
         if learning == group.clients and group.stack is not None:
-            self._lessons += learn_together(learning, group.stack)
+            outcomes = learn_together(learning, group.stack)
+            for client in learning:
+                self._notice(client)
+            self._outcomes += outcomes
         else:
             for client in learning:
                 with self._lanes.of(client.number):
-                    self._lessons.append(client.learn())
+                    outcome = client.learn()
+                self._notice(client)
+                self._outcomes.append(outcome)
         if not self._lanes.overlap:
             self._read()
-        elif len(self._lessons) >= LESSONS_AHEAD * self.clients:
+        elif len(self._outcomes) >= BATCHES_AHEAD * self.clients:
             self._send()
 
+    def _ready(self, client: Client) -> bool:
+        """Whether a client has something to do; looking may bring something to tell."""
+        ready = client.stream.ready()
+        self._notice(client)
+        return ready
+
     def _notice(self, client: Client) -> None:
+        """Tells what a stream has to tell, before the mini-batch that it came with."""
         if notices := client.stream.notices():
             self._read()
             self._untold += notices
 
     def _send(self) -> None:
-        """Sends for the results of the lessons that are queued; those sent for before are told."""
+        """Sends for the results of the outcomes that are queued; those sent for before are told."""
         self._lanes.join()
         before = self._coming
-        self._coming = [Lessons(self._lessons)] if self._lessons else []
-        self._lessons = []
-        for lessons in before:
-            self._untold += lessons.told()
+        self._coming = [Outcomes(self._outcomes)] if self._outcomes else []
+        self._outcomes = []
+        for outcomes in before:
+            self._untold += outcomes.told()
 
     def _read(self) -> None:
-        """Waits for all lessons that are queued, so that they can be told."""
+        """Waits for all outcomes that are queued, so that they can be told."""
         self._send()
         self._send()
 
@@ -153,6 +167,8 @@ class LocalEngine:
             due = [min(asleep, key=lambda number: asleep[number])]  # nobody is there to wait for
         else:
             due = [number for number in asleep if asleep[number] <= self._clients[0].learned]
+        if due:
+            self._lanes.join()
         for number in due:
             del asleep[number]
             self._clients[number].receive(global_model)

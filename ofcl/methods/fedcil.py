@@ -251,10 +251,10 @@ class FedCIL:
     def sends(self) -> Tensors:
         """The generator of the last task, and which classes are past and which current."""
         past, now = (torch.tensor(v, dtype=torch.long) for v in (self._past, self._now))
-        sent = {"past": past, "now": now}
+        extras = {"past": past, "now": now}
         if self._past:
-            sent |= {f"last.{name}": v.clone() for name, v in self._last.state_dict().items()}
-        return sent
+            extras |= {f"last.{name}": v.clone() for name, v in self._last.state_dict().items()}
+        return extras
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
         """What was current is past now; the optimisers start anew."""

@@ -164,6 +164,7 @@ class Replay:
         if self.memory is not None:
             self.memory.load_state(state["memory"])
         self.generator.set_state(state["generator"])
+        self._captured.forget()  # the optimiser's tensors are others
 
     @torch.no_grad()
     def _tested(self, x: Tensor) -> Tensor:
