@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ofcl.config import Settings, make_settings
 from ofcl.errors import OfclError
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
+from ofcl.significance import Difference, paired_difference
 
 _SAME_EXPERIMENT = {
     "seed",
@@ -46,6 +47,8 @@ class Line:
     F: Spread
     global_A: Spread
     global_F: Spread
+    A_by_seed: dict[int, list[float]]  # of each client
+    A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
 
 
 def over_seeds(values: Sequence[float | None]) -> Spread:
@@ -94,7 +97,14 @@ def compare(paths: Iterable[str | Path]) -> tuple[list[Line], list[Path]]:
             groups[settings.model_dump_json(exclude=_SAME_EXPERIMENT)].append((settings, result))
     told = _telling([runs[0][0] for runs in groups.values()])
     lines = [_line(_one_of_each_seed(runs), told) for runs in groups.values()]
-    return sorted(lines, key=lambda line: -(line.A.mean or 0)), unfinished
+    lines.sort(key=lambda line: -(line.A.mean or 0))
+    return [_against(lines[0], line) for line in lines], unfinished
+
+
+def _against(best: Line, line: Line) -> Line:
+    if line is best:
+        return line
+    return replace(line, A_less_best=paired_difference(line.A_by_seed, best.A_by_seed))
 
 
 def _one_of_each_seed(runs: list[tuple[Settings, Result]]) -> list[tuple[Settings, Result]]:
@@ -142,4 +152,8 @@ def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:
         F=spread("F"),
         global_A=spread("global_A"),
         global_F=spread("global_F"),
+        A_by_seed={
+            s.seed: [a for m in result.accuracy if (a := metrics.last_accuracy(m)) is not None]
+            for s, result in runs
+        },
     )

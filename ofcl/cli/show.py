@@ -44,8 +44,12 @@ def comparison_table(lines: Sequence[Line]) -> Table:
         table.add_column(name)
     for name in ("seeds", "A ↑", "F ↓", "global A ↑", "global F ↓"):
         table.add_column(name, justify="right")
+    judged = any(line.A_less_best is not None for line in lines)
+    if judged:
+        table.add_column("A less the best's [95 %]")
     for line in lines:
         spreads = (line.A, line.F, line.global_A, line.global_F)
         values = [str(line.settings[name]) for name in shown]
-        table.add_row(*values, str(len(line.seeds)), *map(str, spreads))
+        apart = [str(line.A_less_best) if line.A_less_best else ""] if judged else []
+        table.add_row(*values, str(len(line.seeds)), *map(str, spreads), *apart)
     return table

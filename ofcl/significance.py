@@ -1,0 +1,84 @@
+"""Is the difference of two experiments real? A paired bootstrap over seeds and clients.
+
+Two experiments with the same seeds have the same tasks, data and draws in many places, so what
+counts is the difference within a seed and a client. Seeds are drawn anew with replacement, and
+within each of them clients; the middle 95 % of the mean differences are the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ofcl.seeds import numpy_generator
+
+RESAMPLES = 5000
+_CERTAIN, _LIKELY = 1.96, 0.84  # normal quantiles: 95 % certain, found in 80 % of the cases
+FEWEST = 2  # seeds in common
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One experiment's value less another's."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int  # in common
+    seeds_needed: int | None  # to tell a difference of this size; None: more than anybody will run
+
+    @property
+    def real(self) -> bool:
+        """Whether zero is outside of the interval."""
+        return self.low > 0 or self.high < 0
+
+    def __str__(self) -> str:
+        interval = f"{self.mean:+.1f} [{self.low:+.1f}, {self.high:+.1f}]"
+        if self.real:
+            return interval
+        more = "many" if self.seeds_needed is None else f"about {self.seeds_needed}"
+        return f"{interval}, not clear: {more} seeds"
+
+
+def paired_difference(
+    first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]
+) -> Difference | None:
+    """The difference of two experiments from a value for each seed and client.
+
+    None when they have fewer than two seeds in common.
+
+    >>> first, second = {0: [10.0, 12.0], 1: [11.0, 13.0]}, {0: [1.0, 3.0], 1: [2.0, 4.0]}
+    >>> str(paired_difference(first, second))
+    '+9.0 [+9.0, +9.0]'
+    """
+    common = sorted(first.keys() & second.keys())
+    common = [seed for seed in common if len(first[seed]) == len(second[seed]) > 0]
+    if len(common) < FEWEST:
+        return None
+    apart = [np.subtract(first[seed], second[seed]) for seed in common]
+    draw = numpy_generator(0, "bootstrap")
+    means = np.empty(RESAMPLES)
+    for n in range(RESAMPLES):
+        seeds = draw.integers(len(apart), size=len(apart))
+        drawn = [apart[s][draw.integers(len(apart[s]), size=len(apart[s]))].mean() for s in seeds]
+        means[n] = np.mean(drawn)
+    by_seed = [float(values.mean()) for values in apart]
+    low, high = np.quantile(means, [0.025, 0.975])
+    mean = float(np.mean(by_seed))
+    return Difference(mean, float(low), float(high), len(common), seeds_needed(by_seed))
+
+
+def seeds_needed(differences: Sequence[float], most: int = 1000) -> int | None:
+    """How many seeds tell a mean difference like this from none, four times out of five.
+
+    >>> seeds_needed([1.0, 3.0, 2.0]), seeds_needed([1.0, -1.0])
+    (2, None)
+    """
+    mean, spread = float(np.mean(differences)), float(np.std(differences, ddof=1))
+    if mean == 0:
+        return None
+    needed = max(math.ceil(((_CERTAIN + _LIKELY) * spread / mean) ** 2), FEWEST)
+    return needed if needed <= most else None
