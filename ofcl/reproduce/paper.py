@@ -23,7 +23,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     "CBR": {"method": "cbr"},
     **{name: {"method": name.lower()} for name in ("LC", "MS", "RC", "EN", "BI")},
 }
-_TINY_MEMORY = 2000  # the paper does not say it; ten samples a class, as in its largest elsewhere
+_TINY_MEMORY = 2000  # the paper does not say it; this is the largest that it has elsewhere
 _ABLATED = {"dataset": "cifar10", "memory": 200}  # what ablations are of, unless they say
 
 
