@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -47,78 +48,88 @@ class Perturbation(Change):
 
 # Homographies. Each takes uniform draws u (n, 9) and gives matrices (n, 3, 3) that lead from a
 # place in the perturbed image to the place in the original, both in coordinates from -1 to 1.
+# In NumPy: these are hundreds of operations on a handful of numbers, which PyTorch starts slowly.
 
 
-def _flip(u: Tensor, x_sign: int, y_sign: int) -> Tensor:
+def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
+    """Matrices (n, 3, 3) of nine elements (n,) or numbers."""
+    matrices = np.empty((n, 9), dtype=np.float32)
+    for place, element in enumerate(elements):
+        matrices[:, place] = element
+    return matrices.reshape(n, 3, 3)
+
+
+def _flip(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
     happens = u[:, 0] < 0.5
-    one = torch.ones_like(u[:, 0])
-    signs = [torch.where(happens, one * sign, one) for sign in (x_sign, y_sign, 1)]
-    return torch.diag_embed(torch.stack(signs, -1))
+    x, y = (np.where(happens, sign, 1) for sign in (x_sign, y_sign))
+    return _matrices(len(u), [x, 0, 0, 0, y, 0, 0, 0, 1])
 
 
-def _matrices(rows: Sequence[Sequence[Tensor]]) -> Tensor:
-    """Matrices (n, 3, 3) of elements (n,)."""
-    return torch.stack([element for row in rows for element in row], -1).view(-1, 3, 3)
+def _similarity(
+    angle: np.ndarray, scale: np.ndarray | float, move: np.ndarray, aspect: float
+) -> np.ndarray:
+    """Rotates by `angle` (radians) and zooms about the centre, then moves by `move` (2, n)."""
+    turned = torch.from_numpy(angle)  # PyTorch's cosine and sine
+    cosine, sine = turned.cos().numpy() / scale, turned.sin().numpy() / scale
+    a, b, c = cosine, sine / aspect, -sine * aspect
+    x, y = -(a * move[0] + b * move[1]), -(c * move[0] + a * move[1])
+    return _matrices(len(angle), [a, b, x, c, a, y, 0, 0, 1])
 
 
-def _similarity(angle: Tensor, scale: Tensor, dx: Tensor, dy: Tensor, aspect: float) -> Tensor:
-    """Rotates by `angle` (radians) and zooms about the centre, then moves by (dx, dy)."""
-    a, b = angle.cos() / scale, angle.sin() / scale / aspect
-    c, d = -angle.sin() / scale * aspect, a
-    zero = torch.zeros_like(angle)
-    return _matrices(
-        [[a, b, -(a * dx + b * dy)], [c, d, -(c * dx + d * dy)], [zero, zero, zero + 1]]
-    )
+def _rotate(u: np.ndarray, degrees: float, aspect: float) -> np.ndarray:
+    return _similarity(_angle(u, degrees), 1, np.zeros((2, 1), dtype=np.float32), aspect)
 
 
-def _rotate(u: Tensor, degrees: float, aspect: float) -> Tensor:
-    angle = math.radians(degrees) * (2 * u[:, 0] - 1)
-    zero = torch.zeros_like(angle)
-    return _similarity(angle, zero + 1, zero, zero, aspect)
+def _angle(u: np.ndarray, degrees: float) -> np.ndarray:
+    angle: np.ndarray = math.radians(degrees) * (2 * u[:, 0] - 1)
+    return angle
 
 
-def _affine(u: Tensor, aspect: float) -> Tensor:
+def _affine(u: np.ndarray, aspect: float) -> np.ndarray:
     """20°, moved by up to 0.1 of the width and 0.3 of the height, scaled to 0.5 … 0.75."""
-    angle = math.radians(20) * (2 * u[:, 0] - 1)
-    dx, dy = 0.2 * (2 * u[:, 1] - 1), 0.6 * (2 * u[:, 2] - 1)  # the width of [-1, 1] is 2
-    return _similarity(angle, 0.5 + 0.25 * u[:, 3], dx, dy, aspect)
+    most = np.array([[0.2], [0.6]], dtype=np.float32)  # the width of [-1, 1] is 2
+    move = most * (2 * u[:, 1:3].T - 1)
+    return _similarity(_angle(u, 20), 0.5 + 0.25 * u[:, 3], move, aspect)
 
 
-def _crop(u: Tensor) -> Tensor:
+def _crop(u: np.ndarray) -> np.ndarray:
     """A piece of 0.8 … 1 of the area, with side ratio 0.9 … 1.1, enlarged to the whole."""
     area = 0.8 + 0.2 * u[:, 0]
-    ratio = torch.exp(math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1])
-    width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
+    logarithm = math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1]
+    ratio = torch.from_numpy(logarithm).exp().numpy()
+    sides = torch.from_numpy(np.stack([area * ratio, area / ratio])).sqrt()
+    width, height = sides.clamp(max=1).numpy()
     x, y = (1 - width) * (2 * u[:, 2] - 1), (1 - height) * (2 * u[:, 3] - 1)
-    zero = torch.zeros_like(x)
-    return _matrices([[width, zero, x], [zero, height, y], [zero, zero, zero + 1]])
+    return _matrices(len(u), [width, 0, x, 0, height, y, 0, 0, 1])
 
 
-def _perspective(u: Tensor) -> Tensor:
+_CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float32)
+
+
+def _perspective(u: np.ndarray) -> np.ndarray:
     """Each corner moves inwards by up to a quarter of the side; happens to every second image.
 
     The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989); its
     adjugate is the way back, up to a factor that homographies do not see.
     """
-    inward = 0.5 * u[:, 1:9].view(-1, 4, 2)  # in coordinates from -1 to 1: half of the half side
-    corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-    quad = corners - corners * inward  # (n, 4, 2)
-    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = (quad[:, i].unbind(-1) for i in range(4))
+    inward = 0.5 * u[:, 1:9].reshape(-1, 4, 2)  # from -1 to 1: half of the half side
+    quad = _CORNERS - _CORNERS * inward  # (n, 4, 2)
+    (x0, x1, x2, x3), (y0, y1, y2, y3) = quad.transpose(2, 1, 0)
     sx, sy = x0 - x1 + x2 - x3, y0 - y1 + y2 - y3
     dx1, dy1, dx2, dy2 = x1 - x2, y1 - y2, x3 - x2, y3 - y2
     det = dx1 * dy2 - dx2 * dy1
     g, h = (sx * dy2 - dx2 * sy) / det, (dx1 * sy - sx * dy1) / det
     a, b, c = x1 - x0 + g * x1, x3 - x0 + h * x3, x0
     d, e, f = y1 - y0 + g * y1, y3 - y0 + h * y3, y0
-    back = _matrices(
-        [[e - f * h, c * h - b, b * f - c * e], [f * g - d, a - c * g, c * d - a * f],
-         [d * h - e * g, b * g - a * h, a * e - b * d]])  # fmt: skip
-    unit_to_sides = torch.tensor([[2.0, 0.0, -1.0], [0.0, 2.0, -1.0], [0.0, 0.0, 1.0]])
-    happens = (u[:, 0] < 0.5).view(-1, 1, 1)
-    return torch.where(happens, unit_to_sides @ back, torch.eye(3))
+    adjugate = [e - f * h, c * h - b, b * f - c * e, f * g - d, a - c * g,
+                c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d]  # fmt: skip
+    back = _matrices(len(u), adjugate)
+    back[:, :2] = 2 * back[:, :2] - back[:, 2:]  # from the unit square to sides from -1 to 1
+    back[u[:, 0] >= 0.5] = np.eye(3)
+    return back
 
 
-_WARPS: dict[str, Callable[[Tensor, float], Tensor]] = {
+_WARPS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "hflip": lambda u, _: _flip(u, -1, 1),
     "vflip": lambda u, _: _flip(u, 1, -1),
     "rotate-10": lambda u, aspect: _rotate(u, 10, aspect),
@@ -194,8 +205,9 @@ def _uniform(
     groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
 ) -> Tensor:
     """Draws (groups, n, 9): one for each sample, or one for the whole batch."""
-    drawn = 1 if draws == "batch" else n
-    return torch.rand(groups, drawn, _DRAWS, generator=generator).expand(groups, n, _DRAWS)
+    if draws == "batch":
+        return torch.rand(groups, 1, _DRAWS, generator=generator).repeat(1, n, 1)
+    return torch.rand(groups, n, _DRAWS, generator=generator)
 
 
 _TURNED = {"rotate-10", "rotate-45", "rotate-90", "affine"}  # those that `nearest` is for
@@ -239,12 +251,12 @@ class ImageViews(Perturbation):
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Nine numbers for each view and image: the matrix of a homography, or uniform ones."""
-        uniform = _uniform(len(self.names), shape[0], self.draws, generator)
+        numbers = _uniform(len(self.names), shape[0], self.draws, generator)
         aspect = shape[-1] / shape[-2]
-        return torch.stack([
-            _WARPS[name](u, aspect).flatten(1) if name in _WARPS else u
-            for name, u in zip(self.names, uniform, strict=True)
-        ])  # fmt: skip
+        for name, u in zip(self.names, numbers.numpy(), strict=True):
+            if name in _WARPS:
+                u[:] = _WARPS[name](u, aspect).reshape(-1, _DRAWS)
+        return numbers
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Images (n, C, H, W) → their views (views, n, C, H, W)."""
@@ -293,9 +305,9 @@ class FlipAndRotate(Change):
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Homographies (1, n, 9)."""
-        flip, rotate = _uniform(2, shape[0], self.draws, generator)
+        flip, rotate = _uniform(2, shape[0], self.draws, generator).numpy()
         matrices = _flip(flip, -1, 1) @ _rotate(rotate, 20, shape[-1] / shape[-2])
-        return matrices.view(1, -1, 9)
+        return torch.from_numpy(matrices).view(1, -1, _DRAWS)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Images (n, C, H, W) → as many others."""

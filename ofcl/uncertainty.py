@@ -159,6 +159,11 @@ class Scorer:
         self._perturb, self._generator = perturb, generator
         self._device = next(model.parameters()).device
         self._captured = Captured(self._scored, self._device)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Takes hold of the numbers of both models: finding them takes long."""
+        self._copied, self._copies = _numbers(self._learning), _numbers(self._scoring)
 
     @property
     def frozen(self) -> bool:
@@ -184,13 +189,14 @@ class Scorer:
         """Gives the scoring model outputs for new classes, if it is a copy."""
         if self.frozen:
             grow_head(self._scoring, classes, seed)
+        self._bind()
         self._captured.forget()
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
         """Called before and after the client takes the global model: refreshes if it is time."""
         if when == self._as_of:
             with torch.no_grad():
-                torch._foreach_copy_(_numbers(self._scoring), _numbers(self._learning))
+                torch._foreach_copy_(self._copies, self._copied)
 
     def state(self) -> State:
         """Everything, for a checkpoint."""

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -75,21 +76,24 @@ def test_flips_happen_to_half_of_the_samples(name, axis):
     assert 160 < flipped.sum() < 240
 
 
+def similarity(angle=0.0, scale=1.0, move=(0.0, 0.0), aspect=1.0):
+    moved = np.array(move, dtype=np.float32).reshape(2, 1)
+    return torch.from_numpy(_similarity(np.array([angle], dtype=np.float32), scale, moved, aspect))
+
+
 def test_a_quarter_turn_is_exact_and_leads_counterclockwise():
-    angle = torch.tensor([torch.pi / 2])
-    one, zero = torch.ones(1), torch.zeros(1)
     x = torch.rand(1, 1, 8, 8)
-    turned = _sample(x, _similarity(angle, one, zero, zero, aspect=1.0))
+    turned = _sample(x, similarity(angle=torch.pi / 2))
     either = [torch.rot90(x, k, (2, 3)) for k in (1, -1)]
     assert min((turned - other).abs().max() for other in either) < 1e-4
 
 
 def test_a_shift_moves_right_and_down_and_a_scale_shrinks():
-    x, one = square(), torch.ones(1)
+    x = square()
     row, column = centre(x[0])
-    moved = _sample(x, _similarity(0 * one, one, 0.5 * one, 0.25 * one, 1.0))  # of [-1, 1]
+    moved = _sample(x, similarity(move=(0.5, 0.25)))  # of [-1, 1]
     assert centre(moved[0]) == pytest.approx((row + 2, column + 4), abs=0.05)
-    small = _sample(x, _similarity(0 * one, 0.5 * one, 0 * one, 0 * one, 1.0))
+    small = _sample(x, similarity(scale=0.5))
     assert small.sum().item() == pytest.approx(x.sum().item() / 4, rel=0.1)
 
 
@@ -113,8 +117,7 @@ def test_rotations_keep_the_distance_to_the_centre_and_their_range(name, degrees
 def test_a_rotation_of_a_wide_image_keeps_shapes():
     x = torch.zeros(1, 1, 16, 32)
     x[:, :, 6:10, 14:18] = 1  # a square in the middle stays a square of the same mass
-    turned = _sample(x, _similarity(torch.tensor([0.7]), torch.ones(1), torch.zeros(1),
-                                    torch.zeros(1), aspect=2.0))  # fmt: skip
+    turned = _sample(x, similarity(angle=0.7, aspect=2.0))
     assert turned.sum().item() == pytest.approx(x.sum().item(), rel=0.05)
 
 
