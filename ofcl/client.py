@@ -14,11 +14,13 @@ from ofcl.data.stream import Batch, Stream
 from ofcl.devices import Coming
 from ofcl.errors import OfclError
 from ofcl.evaluation import Tested
-from ofcl.events import Evaluated, Event, Learned
+from ofcl.events import Evaluated, Event, Learned, Remembered
 from ofcl.methods.learner import Learner, Learning
 from ofcl.models.head import grown, outputs, width
 from ofcl.state import State, Tensors, copy_tensors
 from ofcl.update import Update, travelling
+
+TOLD_EVERY = 25  # mini-batches, after which a client tells anew what its memory holds
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Client:
         self.task, self.waiting, self.finished = 0, False, False
         self.between_tasks, self._barrier = False, barrier
         self.learned = 0  # mini-batches
+        self._told = 0  # of them, when it last told what its memory holds
         self._tasks, self._seed = tasks, seed
         self._test, self._validation = test, validation
         self._class_counts, self._mixing, self._batchnorm = class_counts, mixing, batchnorm
@@ -174,6 +177,14 @@ class Client:
             self._turn()
         return event
 
+    def remembered(self, now: bool = False) -> list[Event]:
+        """What its memory holds, if it is time to tell that again, or `now`."""
+        memory = self.learner.memory
+        if memory is None or not (now or self.learned >= self._told + TOLD_EVERY):
+            return []
+        self._told = self.learned
+        return [Remembered(self.number, self.task, self.learned, memory.held())]
+
     def _turn(self) -> None:
         """Turns to the next task."""
         self._batches, self.between_tasks = 0, False
@@ -232,6 +243,7 @@ class Client:
             "finished": self.finished,
             "between_tasks": self.between_tasks,
             "learned": self.learned,
+            "told": self._told,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
         }
@@ -248,4 +260,5 @@ class Client:
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
+        self._told = int(state["told"])
         self._classes = Counter(dict(state["classes"]))

@@ -44,6 +44,16 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class Remembered:
+    """What a client's memory holds; told now and then, and at the end of each task."""
+
+    client: int
+    task: int
+    batches: int  # mini-batches that the client has learned so far
+    held: list[list[int]]  # [task in which they came, class, samples]
+
+
+@dataclass(frozen=True)
 class TaskEnded:
     """Every client has finished a task, and the server has done what its method does then."""
 
@@ -70,11 +80,11 @@ class Skipped:
     problem: str
 
 
-Event = Learned | Round | Evaluated | TaskEnded | Appeared | Skipped
+Event = Learned | Round | Evaluated | Remembered | TaskEnded | Appeared | Skipped
 
 _KINDS: dict[str, type[Event]] = {
     kind.__name__.lower(): kind
-    for kind in (Learned, Round, Evaluated, TaskEnded, Appeared, Skipped)
+    for kind in (Learned, Round, Evaluated, Remembered, TaskEnded, Appeared, Skipped)
 }
 
 

@@ -63,7 +63,8 @@ class Run:
         self._begin(settings, dataset, streams, test)
         if out is not None:
             self.directory = RunDirectory(out)
-            self.directory.create(self.settings, self._parties.labels, _made_with())
+            parties = self._parties
+            self.directory.create(self.settings, parties.labels, parties.form, _made_with())
             self._lock = self.directory.lock()
 
     @classmethod

@@ -26,6 +26,8 @@ from ofcl.uncertainty import Scorer
 Key = Callable[[Tensor], Tensor]
 """Samples x (n, …) → what to sort them by (n,); the smallest stay."""
 
+DROPPED = 1000  # samples that went last, whose keys are kept to be looked at
+
 Rekey = Literal["never", "at-risk", "every-round", "every-batch"]
 """When keys are computed anew: never (drawn on arrival they last); after a round those that would
 go first, half as many in a mini-batch as it has samples; after a round all; with every one."""
@@ -122,6 +124,7 @@ class Memory:
         self._y = torch.empty(0, dtype=torch.long)  # their labels, beside them
         self._arrived = 0
         self._offer: _Offer | None = None
+        self._dropped = np.empty(0, dtype=np.float32)  # keys of the samples that went last
 
     @property
     def ahead(self) -> bool:
@@ -143,6 +146,14 @@ class Memory:
     def x(self) -> Tensor:
         """The remembered samples themselves, in the order of `samples`."""
         return self._x[torch.from_numpy(self._places())]
+
+    def held(self) -> list[list[int]]:
+        """How many samples it holds of each class: [task in which they came, class, samples]."""
+        places = self._places()
+        pairs = np.stack([self._table.task[places], self._table.y[places]], -1)
+        found, counts = np.unique(pairs, axis=0, return_counts=True)
+        counted: list[list[int]] = np.concatenate([found, counts[:, None]], -1).tolist()
+        return counted
 
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
         """Offers a mini-batch; `current` are the classes of the task (the `released` rule asks)."""
@@ -205,6 +216,7 @@ class Memory:
             "generator": self._generator.get_state(),
             "scorer": self.policy.scorer.state() if self.policy.scorer else None,
             "arrived": self._arrived,
+            "dropped": torch.from_numpy(self._dropped),
         }
 
     def load_state(self, state: State) -> None:
@@ -213,6 +225,7 @@ class Memory:
         if self.policy.scorer is not None:
             self.policy.scorer.load_state(state["scorer"])
         self._arrived, self._offer = int(state["arrived"]), None
+        self._dropped = state["dropped"].numpy()
         places: np.ndarray = state["places"].numpy()
         for name, column in self._table.columns().items():
             column[places] = state["samples"][name].numpy()
@@ -307,10 +320,17 @@ class Memory:
             if c in offer.by_key:
                 rows = rows[np.argsort(self._table.key[rows], kind="stable")]
             going = rows[share:]
+            self._note(self._table.key[going])
             self._used[going[going < self.size]] = False
             offer.groups[c] = rows[:share]
         self._groups = {c: rows for c, rows in sorted(offer.groups.items()) if len(rows)}
         self._move_in(offer.x)
+
+    def _note(self, keys: np.ndarray) -> None:
+        """Keeps the keys of samples that go, of the newest ones: to be looked at, not to decide."""
+        if self.policy.scorer is not None:
+            known = keys[~np.isnan(keys)]
+            self._dropped = np.concatenate([self._dropped, known])[-DROPPED:]
 
     def _move_in(self, x: Tensor) -> None:
         """Puts what arrives where what goes was; nothing else moves."""

@@ -49,6 +49,7 @@ class Parties:
     batches: int | None  # None: nobody knows how many will come
     pattern: Pattern = field(default_factory=Pattern)
     tested: bool = False  # whether streams have samples to test on
+    form: State = field(default_factory=dict)  # kind of the samples; how images were normalised
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -81,6 +82,7 @@ def dataset_parties(settings: Settings, dataset: Dataset | None) -> Parties:
         vocabulary=Vocabulary(dataset.labels),
         warnings=warnings,
         batches=sum(sum(build.task_lengths(settings, share)) for share in shares),
+        form=_form(dataset),
     )
 
 
@@ -143,7 +145,13 @@ def live_parties(
         batches=None,
         pattern=pattern,
         tested=bool(held),
+        form=_form(dataset),
     )
+
+
+def _form(dataset: Dataset) -> State:
+    """What those need who look at samples as a model takes them."""
+    return {"kind": dataset.kind, "mean": list(dataset.mean), "std": list(dataset.std)}
 
 
 def _feeds(

@@ -51,13 +51,16 @@ class RunDirectory:
             choices = f"go on with it: ofcl resume {self.path}; or " if run else ""
             raise OfclError(f"'{self.path}' exists; {choices}give another directory with --out")
 
-    def create(self, settings: Settings, labels: tuple[str, ...], made_with: State) -> None:
+    def create(
+        self, settings: Settings, labels: tuple[str, ...], form: State, made_with: State
+    ) -> None:
         """Makes the directory of a new run."""
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
+        told = {"form": form, "made_with": made_with}
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path / "settings.toml", to_toml({**values, "made_with": made_with}))
+            write_whole(self.path / "settings.toml", to_toml({**values, **told}))
 
     def started(self) -> bool:
         """Whether there is a run here, finished or not."""
@@ -69,11 +72,15 @@ class RunDirectory:
 
     def check_labels(self, labels: tuple[str, ...]) -> None:
         """Refuses data with another vocabulary than the run's."""
-        saved = tomllib.loads(self._settings_file().read_text(encoding="utf-8")).get("labels")
+        saved = self.told().get("labels")
         if saved != list(labels):
             raise OfclError(
                 f"'{self.path}' was made with the labels {saved}, but the data have {list(labels)}"
             )
+
+    def told(self) -> dict[str, Any]:
+        """All that its settings file says: the settings, labels, form, what it was made with."""
+        return tomllib.loads(self._settings_file().read_text(encoding="utf-8"))
 
     def _settings_file(self) -> Path:
         path = self.path / "settings.toml"

@@ -67,8 +67,8 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             "Use the ofcl that wrote it, or write the settings anew"
         )
     # What a run adds to its own settings file, for readers; it does not determine the run again.
-    values.pop("made_with", None)
-    values.pop("labels", None)
+    for name in ("made_with", "labels", "form"):
+        values.pop(name, None)
     return values
 
 

@@ -108,10 +108,11 @@ class LocalEngine:
         learning = [client for client in clients if client not in ending]
         for client in ending:
             self._read()  # of one client, events are told in their order
+            held = client.remembered(now=True)
             with self._lanes.of(client.number):
                 event = client.end_task(global_model)
             self._notice(client)
-            self._untold.append(event)
+            self._untold += [event, *held]
         if learning == group.clients and group.stack is not None:
             outcomes = learn_together(learning, group.stack)
             for client in learning:
@@ -194,6 +195,7 @@ class LocalEngine:
                 client.receive(global_model)
             else:
                 client.go_on()
+            self._untold += client.remembered()
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Hands these clients what a method needs for the next task, and lets them begin it."""
