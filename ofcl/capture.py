@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ofcl.devices import sent
 
+MOST_SHAPES = 64  # of one function that are captured; more would fill the device's memory
 PLAIN_CALLS = 2  # with arguments of some shape, before they are captured: libraries warm up in them
 
 Shapes = tuple[torch.Size, ...]
@@ -51,6 +52,8 @@ class Captured:
         self._function, self._device = function, device
         self._calls: Counter[Shapes] = Counter()
         self._recordings: dict[Shapes, _Recording] = {}
+        # All recordings share their memory.
+        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         """What the function gives for these arguments."""
@@ -61,7 +64,7 @@ class Captured:
         if recording is None:
             self._calls[shapes] += 1
             with _fastest_convolutions():
-                if self._calls[shapes] <= PLAIN_CALLS:
+                if self._calls[shapes] <= PLAIN_CALLS or len(self._recordings) == MOST_SHAPES:
                     return self._function(*(sent(a, self._device) for a in arguments))
                 recording = self._recordings[shapes] = self._record(arguments)
         for place, argument in zip(recording.arguments, arguments, strict=True):
@@ -78,12 +81,13 @@ class Captured:
         """Captures the function; capturing runs nothing, so it changes nothing.
 
         It is captured where it will be replayed: matrix products have one workspace a stream, and
-        two graphs that were captured in the same one must not run at the same time.
+        two graphs that were captured in the same one must not run at the same time. As they run
+        one after the other, and what they give is copied, all shapes use the same memory.
         """
         places = [torch.empty_like(argument, device=self._device) for argument in arguments]
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream(self._device)
         elsewhere = stream == torch.cuda.default_stream(self._device)  # that cannot be captured
-        with torch.cuda.graph(graph, stream=None if elsewhere else stream):
+        with torch.cuda.graph(graph, pool=self._pool, stream=None if elsewhere else stream):
             output = self._function(*places)
         return _Recording(graph, places, output)

@@ -118,11 +118,12 @@ def uncertainty(
     """
     training = model.training
     if mode == "train":
-        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        buffers = list(model.buffers())
+        before = [torch.empty_like(buffer) for buffer in buffers]
+        torch._foreach_copy_(before, buffers)
         model.train()
         logits = torch.stack([model(batchable(view))[: len(view)] for view in views])
-        for buffer, before in buffers:
-            buffer.copy_(before)
+        torch._foreach_copy_(buffers, before)
     else:
         model.eval()
         parts = torch.split(views.flatten(0, 1), forward_size(views.device))
@@ -139,7 +140,8 @@ def _numbers(model: nn.Module) -> list[Tensor]:
 class Scorer:
     """The model that scores a client's samples: its own as of now, or as of its last round.
 
-    A CUDA device scores whole lots, so that few shapes are to be captured.
+    A CUDA device scores whole lots, so that few shapes are to be captured. In `train` mode a lot
+    cannot be filled up: the samples change each other's scores.
     """
 
     def __init__(
@@ -173,8 +175,10 @@ class Scorer:
     def uncertainty_of(self, x: Tensor) -> Tensor:
         """The uncertainty (n,) of samples; on a CUDA device it may still be on its way."""
         draws, n = self._perturb.draw(x.shape, self._generator), len(x)
+        if self._mode == "train":
+            return self._captured(x, draws)
         whole = -(-n // self._lot) * self._lot
-        if self._device.type == "cpu" or self._mode == "train" or whole > MOST_LOTS * self._lot:
+        if self._device.type == "cpu" or whole > MOST_LOTS * self._lot:
             return self._scored(x, sent(draws, self._device))
         if whole > n:  # the last one fills the lot
             rows = torch.arange(whole).clamp(max=n - 1)

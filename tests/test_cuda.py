@@ -82,10 +82,12 @@ def remembered(run):
     return [set(c.learner.memory.samples.id.tolist()) for c in run._engine._clients]
 
 
+@pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize("rescore", ["at-risk", "every-round"])
-def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images, rescore):
+def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images, rescore, mode):
     """The memories hold the same samples at the end."""
-    values = {**TINY_IMAGES, "method": "bi", "rescore": rescore, "lr": 1e-4, "device": "cuda"}
+    values = {**TINY_IMAGES, "method": "bi", "rescore": rescore, "lr": 1e-4, "device": "cuda",
+              "scoring_mode": mode}  # fmt: skip
 
     captured = remembered(Run(make_settings(values), images))
     monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
@@ -94,8 +96,10 @@ def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images,
         assert len(ours & theirs) >= len(theirs) - 1  # two scores may be as good as the same
 
 
-def test_graphs_are_captured_and_replayed(images):
-    run = Run(make_settings({**TINY_IMAGES, "method": "bi", "device": "cuda"}), images)
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+def test_graphs_are_captured_and_replayed(images, protocol):
+    values = {**TINY_IMAGES, "method": "bi", "protocol": protocol, "device": "cuda"}
+    run = Run(make_settings(values), images)
     for _ in run:
         pass
     for client in run._engine._clients:

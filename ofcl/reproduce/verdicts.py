@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ofcl import tabular
 from ofcl.comparison import Spread, over_clients, over_seeds
 from ofcl.metrics import forgetting, last_accuracy
 from ofcl.reproduce.paper import Cell
@@ -80,35 +79,23 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
     """A table for a page."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-    lines += ["| " + " | ".join(verdict.row()) + " |" for verdict in verdicts]
-    return "\n".join(lines) + "\n"
+    return tabular.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
-    """A table for a paper; needs booktabs."""
-
-    def line(cells: Sequence[str]) -> str:
-        text = " & ".join(cells).replace("%", r"\%").replace("_", r"\_")
-        return text.replace("±", r"$\pm$").replace("σ", r"$\sigma$").replace("–", "--") + r" \\"
-
-    body = "\n".join(line(verdict.row()) for verdict in verdicts)
-    head = line(COLUMNS)
-    columns = "ll" + "r" * (len(COLUMNS) - 3) + "l"
-    return (f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\n\\midrule\n{body}\n"
-            "\\bottomrule\n\\end{tabular}\n")  # fmt: skip
+    """A table for a paper."""
+    align = "ll" + "r" * (len(COLUMNS) - 3) + "l"
+    return tabular.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
     """A table for a program: numbers apart."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F",
-                     "paper_F_std", "F", "F_std", "paper_value", "value", "unit", "seeds",
-                     "verdict"])  # fmt: skip
-    for v in verdicts:
-        c = v.cell
-        writer.writerow([c.dataset, c.row, c.A, c.A_std, v.A.mean, v.A.std, c.F, c.F_std, v.F.mean,
-                         v.F.std, c.paper, v.value.mean if c.paper is not None else None, c.unit,
-                         v.seeds, v.verdict])  # fmt: skip
-    return out.getvalue()
+    columns = ["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F", "paper_F_std",
+               "F", "F_std", "paper_value", "value", "unit", "seeds", "verdict"]  # fmt: skip
+    rows = [
+        [v.cell.dataset, v.cell.row, v.cell.A, v.cell.A_std, v.A.mean, v.A.std, v.cell.F,
+         v.cell.F_std, v.F.mean, v.F.std, v.cell.paper,
+         v.value.mean if v.cell.paper is not None else None, v.cell.unit, v.seeds, v.verdict]
+        for v in verdicts
+    ]  # fmt: skip
+    return tabular.as_csv(columns, rows)
