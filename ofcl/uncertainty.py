@@ -19,10 +19,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ofcl.batching import batchable, forward_size
+from ofcl.batching import forward_size
 from ofcl.capture import Captured
 from ofcl.devices import sent
 from ofcl.models.head import grow_head
+from ofcl.models.norm import in_parts
 from ofcl.perturb import Perturbation
 from ofcl.state import State
 
@@ -113,23 +114,23 @@ def uncertainty(
 ) -> Tensor:
     """The uncertainty (n,) of samples whose copies (views, n, …) a model sees; it stays as it was.
 
-    In `train` mode BatchNorm uses the statistics of each view's own batch, so every view is a
-    forward of its own; in `eval` mode all views go through at once.
+    In `train` mode BatchNorm uses the statistics of each view's own batch.
     """
-    training = model.training
+    training, most = model.training, forward_size(views.device)
+    model.train(mode == "train")
+    n = views.shape[1]
     if mode == "train":
-        buffers = list(model.buffers())
-        before = [torch.empty_like(buffer) for buffer in buffers]
-        torch._foreach_copy_(before, buffers)
-        model.train()
-        logits = torch.stack([model(batchable(view))[: len(view)] for view in views])
-        torch._foreach_copy_(buffers, before)
+        views = views if n > 1 else torch.cat([views, views], 1)  # a lone one has no statistics
+        logits = []
+        # A CPU is faster with one at a time, a GPU with whatever takes fewer kernels.
+        together = 1 if views.device.type == "cpu" else max(most // views.shape[1], 1)
+        for some in torch.split(views, together):
+            with in_parts(model, len(some)):
+                logits.append(model(some.flatten(0, 1)))
     else:
-        model.eval()
-        parts = torch.split(views.flatten(0, 1), forward_size(views.device))
-        logits = torch.cat([model(part) for part in parts]).view(*views.shape[:2], -1)
+        logits = [model(part) for part in torch.split(views.flatten(0, 1), most)]
     model.train(training)
-    return score(logits)
+    return score(torch.cat(logits).view(*views.shape[:2], -1)[:, :n])
 
 
 def _numbers(model: nn.Module) -> list[Tensor]:

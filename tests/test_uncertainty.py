@@ -90,6 +90,13 @@ def test_train_mode_uses_batch_statistics_and_leaves_the_model_as_it_was():
     assert not torch.allclose(seen["train"], seen["eval"])
 
 
+def test_in_train_mode_a_lone_small_image_can_be_scored():
+    model = SlimResNet18(1, 3, width=2)
+    assert uncertainty(model, torch.randn(4, 1, 1, 8, 8), bregman_information, "train").shape == (
+        1,
+    )
+
+
 @pytest.mark.parametrize("as_of", ["current", "after-round", "before-round"])
 def test_which_model_scores(as_of):
     model = MLP(3, 4, 2)

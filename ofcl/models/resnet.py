@@ -5,22 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
-class BatchNorm(nn.BatchNorm2d):
-    """Batch normalisation that does not count its batches: nobody asks, and counting takes time."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Feature maps → normalised ones."""
-        return F.batch_norm(
-            x,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training,
-            self.momentum or 0.0,
-            self.eps,
-        )
+from ofcl.models.norm import BatchNorm
 
 
 class BasicBlock(nn.Module):

@@ -1,0 +1,58 @@
+"""Batch normalisation of the networks for images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class BatchNorm(nn.BatchNorm2d):
+    """Batch normalisation that can take the statistics of parts of a batch.
+
+    It does not count its batches: nobody asks, and counting takes time.
+    """
+
+    parts: int | None = None  # None: the batch as a whole
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Feature maps → normalised ones."""
+        if self.training and self.parts is not None:
+            return self._in_parts(x)
+        momentum = self.momentum or 0.0
+        running = self.running_mean, self.running_var
+        if self.training and x.is_cuda:
+            # PyTorch's own kernels: cuDNN's take 1.2 times as long where networks run side by side.
+            normalised: Tensor = torch.native_batch_norm(
+                x, self.weight, self.bias, *running, True, momentum, self.eps
+            )[0]
+            return normalised
+        return F.batch_norm(x, *running, self.weight, self.bias, self.training, momentum, self.eps)
+
+    def _in_parts(self, x: Tensor) -> Tensor:
+        if self.parts == 1:
+            return F.batch_norm(x, None, None, self.weight, self.bias, True, eps=self.eps)
+        parts = x.view(self.parts or 1, -1, *x.shape[1:])  # (parts, n, channels, height, width)
+        var, mean = torch.var_mean(parts, dim=(1, 3, 4), correction=0, keepdim=True)
+        scale = self.weight.view(-1, 1, 1) * (var + self.eps).rsqrt()
+        shift = self.bias.view(-1, 1, 1) - mean * scale
+        return torch.addcmul(shift, parts, scale).view_as(x)
+
+
+@contextmanager
+def in_parts(model: nn.Module, parts: int) -> Iterator[None]:
+    """In training mode, normalises each of so many equal parts of a batch as if it came alone.
+
+    The running statistics are left as they are.
+    """
+    norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
+    for norm in norms:
+        norm.parts = parts
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.parts = None
