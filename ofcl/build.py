@@ -6,6 +6,7 @@ import functools
 import math
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -119,12 +120,21 @@ def find_device(name: str) -> torch.device:
 
 
 def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
-    """The clients' shares of the data."""
+    """The clients' shares of a dataset."""
+    held = None if dataset.y_validation is None else dataset.y_validation.numpy()
+    train, test = dataset.y_train.numpy(), dataset.y_test.numpy()
+    return deal(settings, train, test, len(dataset.labels), held)
+
+
+def deal(
+    settings: Settings, train: np.ndarray, test: np.ndarray, classes: int, held: np.ndarray | None
+) -> list[Share]:
+    """The clients' shares of data with these labels; `held` are those of a validation part."""
     return build_scenario(
-        dataset.y_train.numpy(),
-        dataset.y_test.numpy(),
-        len(dataset.labels),
-        y_validation=None if dataset.y_validation is None else dataset.y_validation.numpy(),
+        train,
+        test,
+        classes,
+        y_validation=held,
         seed=settings.seed,
         clients=settings.clients,
         tasks=settings.tasks,
@@ -145,6 +155,12 @@ def task_lengths(settings: Settings, share: Share) -> list[int]:
     """The number of mini-batches of each of a client's tasks."""
     lengths = [math.ceil(len(rows) / settings.batch_size) for rows in share.train]
     return [min(length, settings.limit or length) for length in lengths]
+
+
+def arrivals(settings: Settings, share: Share) -> np.ndarray:
+    """The rows of the train data in the order in which a client gets them."""
+    most = settings.limit * settings.batch_size if settings.limit else None
+    return np.concatenate([rows[:most] for rows in share.train])
 
 
 def build_schedule(settings: Settings) -> Schedule:

@@ -20,7 +20,7 @@ from ofcl.models.head import grown, outputs, width
 from ofcl.state import State, Tensors, copy_tensors
 from ofcl.update import Update, travelling
 
-TOLD_EVERY = 25  # mini-batches, after which a client tells anew what its memory holds
+TOLD_EVERY = 10  # mini-batches, after which a client tells anew what its memory holds
 
 
 @dataclass(frozen=True)

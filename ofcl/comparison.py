@@ -48,6 +48,8 @@ class Line:
     global_A: Spread
     global_F: Spread
     A_by_seed: dict[int, list[float]]  # of each client
+    A_over_clients: Spread  # of the clients' means over seeds
+    F_over_clients: Spread
     A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
 
 
@@ -87,18 +89,30 @@ def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
 
 def compare(paths: Iterable[str | Path]) -> tuple[list[Line], list[Path]]:
     """One line for each experiment, best A first; and the runs that are not finished."""
-    groups: dict[str, list[tuple[Settings, Result]]] = defaultdict(list)
-    unfinished = []
+    finished, unfinished = [], []
     for run in find_runs(paths):
-        settings, result = run.settings(), run.result()
+        result = run.result()
         if result is None:
             unfinished.append(run.path)
         else:
-            groups[settings.model_dump_json(exclude=_SAME_EXPERIMENT)].append((settings, result))
-    told = _telling([runs[0][0] for runs in groups.values()])
-    lines = [_line(_one_of_each_seed(runs), told) for runs in groups.values()]
+            finished.append((run.settings(), result))
+    return compare_results(finished), unfinished
+
+
+def compare_results(runs: Iterable[tuple[Settings, Result]]) -> list[Line]:
+    """One line for each experiment, best A first."""
+    groups: dict[str, list[tuple[Settings, Result]]] = defaultdict(list)
+    for settings, result in runs:
+        groups[experiment(settings)].append((settings, result))
+    told = telling([of_one[0][0] for of_one in groups.values()])
+    lines = [_line(_one_of_each_seed(of_one), told) for of_one in groups.values()]
     lines.sort(key=lambda line: -(line.A.mean or 0))
-    return [_against(lines[0], line) for line in lines], unfinished
+    return [_against(lines[0], line) for line in lines]
+
+
+def experiment(settings: Settings) -> str:
+    """What all runs of an experiment have in common."""
+    return settings.model_dump_json(exclude=_SAME_EXPERIMENT)
 
 
 def _against(best: Line, line: Line) -> Line:
@@ -112,7 +126,7 @@ def _one_of_each_seed(runs: list[tuple[Settings, Result]]) -> list[tuple[Setting
     return list({settings.seed: (settings, result) for settings, result in runs}.values())
 
 
-def _telling(settings: list[Settings]) -> list[str]:
+def telling(settings: Sequence[Settings]) -> list[str]:
     """The settings to show: what names an experiment, and what differs for its own sake.
 
     What differs only because the protocols differ is said by the protocol's name.
@@ -138,11 +152,14 @@ def _telling(settings: list[Settings]) -> list[str]:
 def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:
     settings = runs[0][0]
     results = [result for _, result in runs]
+    measures = {"A": metrics.last_accuracy, "F": metrics.forgetting}
+
+    def clients(name: str) -> Spread:
+        return over_clients([[measures[name](m) for m in result.accuracy] for result in results])
 
     def spread(name: str) -> Spread:
-        measure = {"A": metrics.last_accuracy, "F": metrics.forgetting}.get(name)
-        if settings.spread == "clients" and measure is not None:
-            return over_clients([[measure(m) for m in result.accuracy] for result in results])
+        if settings.spread == "clients" and name in measures:
+            return clients(name)
         return over_seeds([getattr(result, name) for result in results])
 
     return Line(
@@ -156,4 +173,6 @@ def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:
             s.seed: [a for m in result.accuracy if (a := metrics.last_accuracy(m)) is not None]
             for s, result in runs
         },
+        A_over_clients=clients("A"),
+        F_over_clients=clients("F"),
     )

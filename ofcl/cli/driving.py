@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +13,80 @@ from ofcl.config import Settings
 from ofcl.data.catalogue import DATASETS
 from ofcl.data.dataset import Dataset
 from ofcl.errors import OfclError
+from ofcl.events import Event
 from ofcl.experiment import Run
 from ofcl.perturb import choose_perturbations
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
+from ofcl.trackers import Tracking, open_tracking
 
 
-def drive(started: Run, quiet: bool) -> Result:
-    """Runs to the end with progress."""
+def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
+    """Runs to the end with progress; trackers by name."""
     for warning in started.warnings:
         warn(warning)
-    with view(started, started.settings.method, err_console, quiet) as shown:
+    with (
+        tracked(started, track) as trackers,
+        view(started, started.settings.method, err_console, quiet) as shown,
+    ):
         for event in started:
             shown.show(event)
+            trackers.show(event)
     return started.result()
 
 
-def complete(path: Path, settings: Settings, dataset: Dataset | None, quiet: bool) -> Result:
+@contextmanager
+def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
+    """The trackers of a run; they are told of its end, however it comes."""
+    trackers = Trackers(started, names)
+    try:
+        yield trackers
+    except BaseException:
+        trackers.finish(None)
+        raise
+    trackers.finish(started.result())
+
+
+class Trackers:
+    """The trackers of a run; one that fails is left out, and the run goes on."""
+
+    def __init__(self, started: Run, names: Sequence[str]) -> None:
+        self._open: list[Tracking] = []
+        for name in names:
+            assert started.directory is not None
+            opened = (name, started.directory, started.settings, started.events)
+            self._open.append(open_tracking(*opened))
+
+    def show(self, event: Event) -> None:
+        """Logs what is due with an event."""
+        self._each(lambda tracking: tracking.show(event))
+
+    def finish(self, result: Result | None) -> None:
+        """Logs the result; None: the run was stopped."""
+        self._each(lambda tracking: tracking.finish(result))
+
+    def _each(self, do: Callable[[Tracking], None]) -> None:
+        for tracking in list(self._open):
+            try:
+                do(tracking)
+            except Exception as error:  # of a network, a server, a disk
+                self._open.remove(tracking)
+                warn(f"{tracking.name} has failed, and the run goes on without it: {error}")
+
+
+def complete(
+    path: Path,
+    settings: Settings,
+    dataset: Dataset | None,
+    quiet: bool,
+    track: Sequence[str] = (),
+) -> Result:
     """Begins a run, goes on with one that was stopped, or reads one that is finished."""
     directory = RunDirectory(path)
     if not directory.started():
-        return drive(Run(settings, dataset, path), quiet)
+        return drive(Run(settings, dataset, path), quiet, track)
     check_same(directory, settings)
-    return directory.result() or drive(Run.resume(path, dataset, tell=warn), quiet)
+    return directory.result() or drive(Run.resume(path, dataset, tell=warn), quiet, track)
 
 
 def check_same(directory: RunDirectory, settings: Settings) -> None:

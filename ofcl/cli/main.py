@@ -1,10 +1,11 @@
-"""The command line: `ofcl run`, `resume`, `compare`, `reproduce`, `bench` and others."""
+"""The command line: `ofcl run`, `resume`, `compare`, `report`, `reproduce` and others."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,8 @@ from ofcl.build import build_reading
 from ofcl.cli import data as data_commands
 from ofcl.cli.bench import bench
 from ofcl.cli.driving import complete, drive
-from ofcl.cli.progress import track
+from ofcl.cli.progress import track as track_progress
+from ofcl.cli.report import report as report_command
 from ofcl.cli.reproduce import reproduce
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
@@ -31,6 +33,7 @@ from ofcl.methods import METHODS
 from ofcl.models import MODELS
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
+from ofcl.trackers import TRACKERS, check_trackers
 
 app = typer.Typer(
     help="Online federated continual learning: several parties learn together from data that "
@@ -41,10 +44,15 @@ app = typer.Typer(
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
 app.command()(bench)
+app.command("report")(report_command)
 app.command()(reproduce)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help=f"Log to a tracker: {', '.join(TRACKERS)}; may be repeated."),
+]
 
 
 @app.command()
@@ -103,6 +111,7 @@ def run(
             "--set", help="Any setting as key=value; may be repeated (ofcl list settings)."
         ),
     ] = None,
+    track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -119,24 +128,26 @@ def run(
         {name: value for name, value in named.items() if value is not None},
         dict(map(settings_files.parse_override, set_ or [])),
     )
+    check_trackers(track or ())
     data = None
     if made.streams:
         say(f"waiting for the first sample of {', '.join(made.streams)}")
     else:
-        data = load_dataset(made.dataset, build_reading(made, track), say)
+        data = load_dataset(made.dataset, build_reading(made, track_progress), say)
     if seeds is not None:
         if seed is not None:
             raise OfclError("give --seed or --seeds, not both")
-        run_seeds(made, data, parse_seeds(seeds), out, quiet, as_json)
+        run_seeds(made, data, parse_seeds(seeds), out, quiet, as_json, track or ())
         return
     started = Run(made, data, out or default_out(made))
-    report(started, drive(started, quiet or as_json), as_json)
+    report(started, drive(started, quiet or as_json, track or ()), as_json)
 
 
 @app.command()
 def resume(
     directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
     device: Annotated[str | None, typer.Option(help="Go on on another device.")] = None,
+    track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -147,7 +158,7 @@ def resume(
         started = None
     else:
         started = Run.resume(directory, device=device, tell=warn)
-        result = drive(started, quiet or as_json)
+        result = drive(started, quiet or as_json, track or ())
     report(started, result, as_json)
 
 
@@ -240,6 +251,7 @@ def run_seeds(
     out: Path | None,
     quiet: bool,
     as_json: bool,
+    track: Sequence[str] = (),
 ) -> None:
     """Runs an experiment with several seeds, each in a directory of its own; data are read once.
 
@@ -250,7 +262,7 @@ def run_seeds(
     folder = out or default_out(settings, "seeds")
     for seed in seeds:
         chosen = settings.model_copy(update={"seed": seed})
-        complete(folder / f"seed{seed}", chosen, data, quiet or as_json)
+        complete(folder / f"seed{seed}", chosen, data, quiet or as_json, track)
     lines, _ = compare_runs([folder / f"seed{seed}" for seed in seeds])
     if as_json:
         print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))

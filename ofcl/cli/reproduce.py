@@ -57,9 +57,10 @@ def reproduce(
         _tell_plan(jobs, missing)
         return
     _run(missing, quiet)
-    judged = judge(jobs)
-    show(judged)
-    save(judged, out / f"{table}-{protocol}")
+    show(judge(jobs))
+    # The files have the whole table: `only` is about what is run and shown now.
+    whole = plan.jobs(paper.table(table), seeds, protocol, out, further)
+    save(judge(whole), out / f"{table}-{protocol}")
 
 
 def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:

@@ -23,16 +23,12 @@ from ofcl.seeds import numpy_generator
 
 def make_dataset(raw: Raw, how: Reading) -> Dataset:
     """Takes the part that is asked for, splits off a test part if there is none, makes tensors."""
-    raw = subset(raw, how)
-    _check(raw, raw.train.y, raw.test.y if raw.test else None)
     divided = raw.test is None
-    if divided:
-        train, test = split(raw.train, how.test_share)
-        raw = replace(raw, train=train, test=test)
-    assert raw.test is not None
+    train, test = train_and_test(raw, how)
+    raw = replace(raw, train=train, test=test)
     damage = Damage(how.on_bad)
     make = _maker(raw, how, damage)
-    (x_train, y_train), (x_test, y_test) = make(raw.train), make(raw.test)
+    (x_train, y_train), (x_test, y_test) = make(train), make(test)
     if divided and (strange := ~torch.isin(y_test, y_train)).any():
         # What was left out was all that a class had to learn from: it is all train, as in `split`.
         x_train, y_train = (
@@ -62,6 +58,13 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         y_validation=y_validation,
         notes=notes,
     )
+
+
+def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
+    """The part of the data that is asked for, before anything costly is done with it."""
+    raw = subset(raw, how)
+    _check(raw, raw.train.y, raw.test.y if raw.test else None)
+    return split(raw.train, how.test_share) if raw.test is None else (raw.train, raw.test)
 
 
 def subset(raw: Raw, how: Reading) -> Raw:

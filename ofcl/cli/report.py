@@ -1,0 +1,61 @@
+"""`ofcl report`: runs as a page, as figures and as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ofcl.cli.terminal import out_console, say
+from ofcl.errors import OfclError
+from ofcl.report import follow as following
+from ofcl.report.page import SAMPLES, as_html, make_report, save_figures
+
+
+def report(
+    directories: Annotated[list[Path], typer.Argument(help="Run directories, or folders of them.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Also save the figures (SVG, PDF) and tables (LaTeX, Markdown, CSV)."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Shown of each memory, at most.")] = SAMPLES,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Serve it to this machine, with news as they come.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="For --follow; 0: any that is free.")] = 0,
+) -> None:
+    """Make one page of runs, finished or not: accuracy, forgetting, memories, communication."""
+    if follow:
+        _follow(directories, samples, port)
+        return
+    made = make_report(directories, samples)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(as_html(made), encoding="utf-8")
+        paths = save_figures(made, figures) if figures is not None else []
+    except OSError as error:
+        raise OfclError(f"the report cannot be written: {error}") from None
+    out_console.print(f"{out}", highlight=False, soft_wrap=True)
+    if paths:
+        say(f"{len(paths)} files in {figures}")
+
+
+def _follow(directories: list[Path], samples: int, port: int) -> None:
+    follower = following.Follower(
+        directories, lambda: as_html(make_report(directories, samples), live=True)
+    )
+    follower.page()  # what is wrong with the directories is said here, not in a browser
+    try:
+        server = following.serve(follower, port)
+    except OSError as error:
+        raise OfclError(f"port {port} cannot be used: {error}") from None
+    host, chosen = server.server_address[:2]
+    out_console.print(f"http://{host!s}:{chosen}/ (Ctrl-C ends it)", highlight=False)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        say("ended")
+    finally:
+        server.server_close()

@@ -1,0 +1,158 @@
+"""Figures, drawn with matplotlib: for the page as SVG that takes its colours, for a paper as is."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ofcl.errors import OfclError
+from ofcl.report.series import Composition, Line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIZE = (4.6, 2.9)  # inches: of one figure, small enough to be read on a phone
+COLOURS = ("#3b82c4", "#d9822b", "#3a9e6e", "#c4507a", "#8a6fc9", "#9a8540", "#4fa9b8", "#b3553f",
+           "#6f7f8f", "#7a9b2e")  # fmt: skip
+MARKERS = "os^Dv<>pXh"
+INK = "#000000"  # in a page, its own colour of text
+LEGEND_AT_MOST = 20  # names
+
+_GROUP_ID = re.compile(r' id="[a-zA-Z0-9]+_\d+"')
+
+
+def blank() -> tuple[Figure, Axes]:
+    """A figure to draw on."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise OfclError("drawing needs matplotlib: pip install 'ofcl[report]'") from None
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    return figure, axes
+
+
+def lines(
+    curves: Sequence[Line],
+    *,
+    x: str,
+    y: str,
+    marked: bool = True,
+    starts: Sequence[float] = (),
+    top: float | None = None,
+    whole: bool = False,
+) -> Figure:
+    """Curves; `starts` are dotted verticals, `whole` keeps the ticks of x at whole numbers."""
+    figure, axes = blank()
+    form: dict[str, Any]
+    dashes = cycle(["-", "--", ":"])
+    for curve, (colour, marker) in zip(curves, styles(len(curves)), strict=True):
+        form = {"marker": marker, "markersize": 4} if marked else {"linestyle": next(dashes)}
+        axes.plot(curve.x, curve.y, color=colour, label=curve.name, linewidth=1.6, **form)
+    for start in starts:
+        axes.axvline(start, color="#8a8a8a", linestyle=":", linewidth=0.8)
+    axes.set_ylim(bottom=0, top=top)
+    if whole:
+        axes.locator_params(axis="x", integer=True)
+    return _finished(figure, axes, x, y)
+
+
+def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Figure:
+    """Bars side by side: a group of them for each place, a colour for each name."""
+    figure, axes = blank()
+    width = 0.8 / max(len(groups), 1)
+    longest = max((len(values) for values in groups.values()), default=0)
+    style = styles(len(groups))
+    for n, (name, values) in enumerate(groups.items()):
+        places = np.arange(len(values)) + 1 + (n - (len(groups) - 1) / 2) * width
+        heights = [np.nan if value is None else value for value in values]
+        axes.bar(places, heights, width, color=style[n][0], label=name)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set_xticks(range(1, longest + 1))
+    return _finished(figure, axes, x, y)
+
+
+def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
+    """One bar for each name."""
+    figure, axes = blank()
+    heights = [np.nan if value is None else value for value in values.values()]
+    axes.bar(list(values), heights, color=COLOURS[0])
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.tick_params(axis="x", rotation=30 if max(map(len, values), default=0) > 8 else 0)
+    return _finished(figure, axes, "", y)
+
+
+def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
+    """What memories hold, stacked."""
+    figure, axes = blank()
+    colours = [colour for colour, _ in styles(len(composition.counts))]
+    labels = [names[kind] for kind in composition.counts]
+    stacked = composition.counts.values()
+    axes.stackplot(composition.batches, *stacked, colors=colours, labels=labels)
+    return _finished(figure, axes, "mini-batches of a client", "samples, all clients")
+
+
+def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
+    """How often values occur, as shares; on a logarithmic scale, zeros at its left end."""
+    figure, axes = blank()
+    there = np.concatenate([np.asarray(v, dtype=float) for v in values.values()])
+    positive = there[there > 0]
+    low, high = (positive.min(), positive.max()) if len(positive) else (1e-3, 1.0)
+    low = max(low, high / 1e6)
+    edges = np.geomspace(low, high * 1.001 if high > low else low * 10, 31).tolist()
+    for (name, some), (colour, _) in zip(values.items(), styles(len(values)), strict=True):
+        if len(some):
+            clipped = np.clip(some, low, high)
+            axes.hist(clipped, edges, weights=np.full(len(clipped), 100 / len(clipped)),
+                      color=colour, alpha=0.6, label=f"{name} ({len(clipped)})")  # fmt: skip
+    axes.set_xscale("log")
+    return _finished(figure, axes, x, "% of them")
+
+
+def styles(n: int) -> list[tuple[Any, str]]:
+    """A colour and a marker for each of n things; many get the colours of a scale."""
+    if n <= len(COLOURS):
+        return list(zip(COLOURS, MARKERS, strict=True))[:n]
+    from matplotlib import colormaps
+
+    scale = colormaps["turbo"](np.linspace(0.05, 0.95, n))
+    return list(zip(map(tuple, scale), cycle(MARKERS), strict=False))
+
+
+def _finished(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
+    axes.set_xlabel(x, fontsize=8)
+    axes.set_ylabel(y, fontsize=8)
+    _, names = axes.get_legend_handles_labels()
+    if 1 < len(names) <= LEGEND_AT_MOST:
+        figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+    return figure
+
+
+def as_svg(figure: Figure, name: str) -> str:
+    """For a page: text as text, in the page's own colour; `name` makes its ids its own."""
+    import matplotlib as mpl
+
+    out = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    return _GROUP_ID.sub("", re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL))
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """For a paper: as SVG and as PDF."""
+    paths = [stem.with_name(stem.name + suffix) for suffix in (".svg", ".pdf")]
+    for path in paths:
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else
+                       {"CreationDate": None})  # fmt: skip
+    return paths

@@ -1,0 +1,155 @@
+"""The page: one HTML file with everything in it, that opens from disk and asks for nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ofcl import __version__
+from ofcl.comparison import Line, compare_results
+from ofcl.config import Settings
+from ofcl.errors import OfclError
+from ofcl.report import figures, tables
+from ofcl.report.parts import Drawn, RunPart, run_part, side_by_side
+from ofcl.report.reading import Experiment, RunView, read_experiments
+
+SAMPLES = 60  # of each memory that are shown
+HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings that say nothing of an experiment
+
+
+@dataclass(frozen=True)
+class ExperimentPart:
+    """All that is shown of an experiment."""
+
+    name: str
+    runs: list[RunPart]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a report shows."""
+
+    lines: list[Line]
+    compared: list[Drawn]
+    experiments: list[ExperimentPart]
+    differences: list[list[str]]  # settings by experiment: name, values
+    settings: list[list[str]]  # those that all have
+
+    def figures(self) -> Iterator[tuple[str, Drawn]]:
+        """All figures, each with a name of its own."""
+        for drawn in self.compared:
+            yield drawn.name, drawn
+        for experiment in self.experiments:
+            for run in experiment.runs:
+                where = slug(f"{experiment.name} seed {run.view.settings.seed}")
+                for drawn in (*run.accuracy, *run.memory, *run.communication):
+                    yield f"{where}-{drawn.name}", drawn
+
+
+def slug(text: str) -> str:
+    """A name as part of a file's name or of an address.
+
+    >>> slug("bi, memory 500")
+    'bi-memory-500'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
+def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
+    """Reads the runs among these paths and below them, and draws them."""
+    experiments = read_experiments(paths)
+    runs = [run for experiment in experiments for run in experiment.runs]
+    measured = [run for run in runs if run.result.A is not None]
+    differences, common = _settings([experiment.runs[0].settings for experiment in experiments])
+    return Report(
+        lines=compare_results((run.settings, run.result) for run in measured) if measured else [],
+        compared=side_by_side(experiments),
+        experiments=[_experiment(experiment, samples) for experiment in experiments],
+        differences=differences,
+        settings=common,
+    )
+
+
+def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
+    return ExperimentPart(experiment.name, [run_part(run, samples) for run in experiment.runs])
+
+
+def _settings(made: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:
+    """The settings that differ, with the value of each experiment; and those that do not."""
+    names = [name for name in Settings.model_fields if name not in {*HIDDEN, "seed"}]
+    rows = [[name, *(_value(getattr(s, name)) for s in made)] for name in names]
+    differing = [row for row in rows if len(set(row[1:])) > 1]
+    return differing, [row[:2] for row in rows if len(set(row[1:])) == 1]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "–"
+    return "–" if value is None else str(value)
+
+
+def as_html(report: Report, live: bool = False) -> str:
+    """The page; a `live` one is served, and looks for news by itself."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise OfclError("the report needs Jinja2: pip install 'ofcl[report]'") from None
+    files = resources.files("ofcl.report") / "page"
+    style, script, live_script, template = (
+        (files / name).read_text(encoding="utf-8")
+        for name in ("style.css", "page.js", "live.js", "page.html")
+    )
+    names = {id(drawn): name for name, drawn in report.figures()}
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True)  # fmt: skip
+    environment.filters |= {"slug": slug, "number": number, "megabytes": megabytes}
+    return environment.from_string(template).render(
+        report=report,
+        columns=tables.COLUMNS,
+        rows=tables.rows(report.lines),
+        common=tables.common(report.lines),
+        state=state,
+        svg=lambda drawn: Markup(figures.as_svg(drawn.figure, names[id(drawn)])),
+        style=Markup(style),
+        script=Markup(script + live_script if live else script),
+        version=__version__,
+    )
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A number, or a dash."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def megabytes(count: int) -> str:
+    """Bytes in words."""
+    return f"{count / 1e6:,.1f} MB"
+
+
+def state(run: RunView) -> str:
+    """How far a run has come."""
+    if run.finished:
+        return "finished"
+    learned = run.of("learned")
+    if not learned:
+        return "just begun"
+    batches = sum(event["batches"] for event in learned)
+    task = max(event["task"] for event in learned) + 1
+    tasks = "" if run.settings.streams else f" of {run.settings.tasks}"
+    return f"not finished: task {task}{tasks}, {batches} mini-batches"
+
+
+def save_figures(report: Report, folder: Path) -> list[Path]:
+    """Every figure as SVG and PDF, and the table of the experiments as Markdown, LaTeX and CSV."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [path for name, d in report.figures() for path in figures.save(d.figure, folder / name)]
+    for suffix, form in tables.FORMS.items():
+        path = folder / f"comparison.{suffix}"
+        path.write_text(form(report.lines), encoding="utf-8")
+        paths.append(path)
+    return paths
