@@ -28,14 +28,20 @@ LEGEND_AT_MOST = 20  # names
 _GROUP_ID = re.compile(r' id="[a-zA-Z0-9]+_\d+"')
 
 
-def blank() -> tuple[Figure, Axes]:
-    """A figure to draw on."""
+def panels(n: int) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels side by side to draw on."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise OfclError("drawing needs matplotlib: pip install 'ofcl[report]'") from None
-    figure = Figure(figsize=SIZE, layout="constrained")
-    axes = figure.subplots()
+    width = SIZE[0] if n == 1 else 3.2 * n
+    figure = Figure(figsize=(width, SIZE[1]), layout="constrained")
+    return figure, list(figure.subplots(1, n, squeeze=False)[0])
+
+
+def blank() -> tuple[Figure, Axes]:
+    """A figure to draw one thing on."""
+    figure, (axes,) = panels(1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     return figure, axes
