@@ -9,14 +9,18 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ofcl
 from ofcl import OfclError, make_settings
+from ofcl.cli.main import app
 from ofcl.comparison import Spread
 from ofcl.data.catalogue import DATASETS
 from ofcl.reproduce import paper, plan, verdicts
 from ofcl.reproduce.paper import TABLES, Cell, choose, table
+from ofcl.reproduce.toy import make_toy
 from tests.test_cli import ofcl as command
 
 
@@ -210,3 +214,41 @@ def test_settings_of_a_folder_stay_the_same(small_paper):
     assert code == 2
     assert "was made with q = 5, not 2" in err
     assert make_settings({}).q == 5
+
+
+def test_figure_2_dense_data_make_bregman_information_small_where_confidence_is_low():
+    for seed in (0, 1):
+        toy = make_toy(seed)
+        boundary = min(np.linspace(-1, 1, 21), key=lambda x: toy.at("confidence", x, 0))
+        assert toy.at("confidence", boundary, 0) < 0.8
+        far = max(toy.at("BI of an ensemble", x, y) for x in np.linspace(-5, 5, 41)
+                  for y in (-5.5, 5.5))  # fmt: skip
+        assert far > 10 * toy.at("BI of an ensemble", boundary, 0)
+        assert toy.at("confidence", -5, 0) > 0.99
+
+
+def test_figure_2_is_drawn(tmp_path):
+    ran = CliRunner().invoke(app, ["reproduce", "figure2", "--out", str(tmp_path / "a")])
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "a" / "figure2.pdf").read_bytes().startswith(b"%PDF-")
+    assert b"BI of an ensemble" in (tmp_path / "a" / "figure2.svg").read_bytes()
+
+
+def test_the_files_have_the_whole_table_whatever_is_run_now(small_paper):
+    def rows():
+        lines = (small_paper / "reproduced" / "table1-published.csv").read_text().splitlines()
+        return [(line.split(",")[1], line.split(",")[-1]) for line in lines[1:]]
+
+    command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
+    assert rows()[1] == ("BI bottom M = 20", "not run")
+    code, out, _ = command("reproduce", "table1", *FEW, "--only", "bi", cwd=small_paper)
+    assert "ER M" not in out
+    assert [verdict for _, verdict in rows()].count("not run") == 0
+    code, _, err = command("reproduce", "table1", *FEW, "--only", "bi", "--set", "q=2", "--seeds",
+                           1, "--out", "other", cwd=small_paper)  # fmt: skip
+    shutil.copytree(small_paper / "other" / "published", small_paper / "reproduced" / "published",
+                    dirs_exist_ok=True)  # fmt: skip
+    code, _, err = command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
+    assert code == 0
+    assert "not in the files" in err
+    assert "was made with q = 2, not 5" in err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,13 @@ def complete(
     return directory.result() or drive(Run.resume(path, dataset, tell=warn), quiet, track)
 
 
-def check_same(directory: RunDirectory, settings: Settings) -> None:
-    """Refuses to go on with a run that was made with other settings; another device may be."""
+def check_same(
+    directory: RunDirectory, settings: Settings, but_for: Iterable[str] = ("device",)
+) -> None:
+    """Refuses a run that was made with other settings; some may differ."""
     there = directory.settings()
-    for name, value in _asked(settings).items():
+    asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
+    for name, value in asked.items():
         if getattr(there, name) != value:
             raise OfclError(
                 f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
@@ -109,4 +112,4 @@ def _asked(settings: Settings) -> dict[str, Any]:
     found = [name for name in ("model", "optimizer", "lr") if asked[name] in ("auto", None)]
     if "tasks" not in settings.model_fields_set:
         found.append("tasks")
-    return {name: value for name, value in asked.items() if name not in {*found, "device"}}
+    return {name: value for name, value in asked.items() if name not in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -67,7 +68,7 @@ def reproduce(
     show(judge(jobs))
     # The files have the whole table: `only` is about what is run and shown now.
     whole = plan.jobs(paper.table(table), seeds, protocol, out, further)
-    save(judge(whole), out / f"{table}-{protocol}")
+    save(judge(whole, _fits), out / f"{table}-{protocol}")
 
 
 def _draw_figure(out: Path) -> None:
@@ -103,12 +104,25 @@ def _run(missing: list[plan.Job], quiet: bool) -> None:
             complete(job.directory.path, job.settings, data, quiet)
 
 
-def judge(jobs: list[plan.Job]) -> list[verdicts.Verdict]:
-    """What the runs come to, cell by cell."""
+def _fits(job: plan.Job) -> bool:
+    """Whether a run of before belongs to this table: one of other settings is told and left out."""
+    try:
+        check_same(job.directory, job.settings, but_for=("device", "data_root"))
+    except OfclError as error:
+        warn(f"not in the files: {error}")
+        return False
+    return True
+
+
+def judge(
+    jobs: list[plan.Job], wanted: Callable[[plan.Job], bool] = lambda job: True
+) -> list[verdicts.Verdict]:
+    """What the finished runs that are wanted come to, cell by cell."""
     judged = []
     for _, of_cell in groupby(jobs, key=lambda job: id(job.cell)):
         some = list(of_cell)
-        results = [result for job in some if (result := job.result) is not None]
+        finished = [(job, job.result) for job in some]
+        results = [r for job, r in finished if r is not None and wanted(job)]
         made = some[0].settings
         judged.append(verdicts.judge(some[0].cell, results, made.spread, made.tasks))
     return judged
