@@ -1,0 +1,98 @@
+"""A client on its own: it answers the server's requests, and keeps its state where it is.
+
+Before an answer leaves, everything is in the party's folder, whole or not at all: the client with
+its memory and stream, the number of the exchange and the answer itself. So a party that is killed
+at any moment goes on where it was, and a request that comes twice is answered twice but learned
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ofcl.client import Client
+from ofcl.engines.local import LocalEngine
+from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
+from ofcl.errors import OfclError
+from ofcl.events import Event
+
+
+class OldRequest(OfclError):
+    """A request from before what the party has already answered."""
+
+
+class Party:
+    """One client and its folder; `make` builds the client as it is at the beginning."""
+
+    def __init__(
+        self, folder: Path, make: Callable[[], Client], tell: Callable[[str], None] = print
+    ) -> None:
+        self._folder, self._make, self._tell = folder, make, tell
+        self._client: Client | None = None
+        self._run = ""
+        self._last: Reply | None = None
+        # Events, each with its exchange, of answers that may not have come.
+        self._unseen: list[tuple[int, Event]] = []
+
+    def answer(self, request: Request) -> Reply:
+        """Does what is asked, and saves it before the answer is given."""
+        client = self._ready(request.run)
+        if self._last is not None and request.exchange <= self._last.exchange:
+            if request.exchange == self._last.exchange:
+                return self._last
+            raise OldRequest(
+                f"client {client.number} has answered exchange {self._last.exchange} and does not "
+                f"go back to {request.exchange}"
+            )
+        engine = LocalEngine([client])
+        for step in request.steps:
+            if step == "begin-task":
+                client.begin_task(request.model, request.handed)
+            else:
+                engine.receive(request.model, [client.number] if step == "take" else [])
+        events = list(engine.learn(request.model))
+        unseen = [(n, e) for n, e in self._unseen if n > request.seen]
+        self._unseen = unseen + [(request.exchange, event) for event in events]
+        self._last = self._made(request, client)
+        self._save(client)
+        return self._last
+
+    def _ready(self, run: str) -> Client:
+        """The client of a run as it was left; another run starts from the beginning."""
+        if self._client is None or run != self._run:
+            self._client, self._run, self._last = self._make(), run, None
+            self._unseen = []
+            checkpoint = load_checkpoint(self._folder / run, self._tell)
+            if checkpoint is not None:
+                self._client.load_state(checkpoint.state["client"])
+                self._last = unpack_reply(checkpoint.state["reply"])
+                numbers = checkpoint.state["numbers"]
+                self._unseen = list(zip(numbers, self._last.events, strict=True))
+        return self._client
+
+    def _made(self, request: Request, client: Client) -> Reply:
+        status: Status = "learning"
+        if client.waiting:
+            status = "waiting"
+        elif client.between_tasks:
+            status = "between-tasks"
+        elif client.finished:
+            status = "finished"
+        sends = status in ("waiting", "between-tasks")
+        return Reply(
+            run=request.run,
+            exchange=request.exchange,
+            client=client.number,
+            status=status,
+            learned=client.learned,
+            events=[event for _, event in self._unseen],
+            update=client.update() if sends else None,
+        )
+
+    def _save(self, client: Client) -> None:
+        assert self._last is not None
+        numbers = [number for number, _ in self._unseen]
+        state = {"client": client.state(), "reply": pack_reply(self._last), "numbers": numbers}
+        save_checkpoint(self._folder / self._run, Checkpoint(self._last.exchange, 0.0, state))

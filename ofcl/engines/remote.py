@@ -1,0 +1,144 @@
+"""The engine for clients elsewhere: on a cluster, at other organisations.
+
+It runs the same loop over rounds (`algorithm.py`) and the same clients as the local engine; between
+the two are requests and replies (`messages.py`), which a `Courier` carries. A client that does not
+answer in time is absent: the round is without it, and when it is back it starts from the global
+model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from ofcl.engines.messages import Reply, Request, Status, Step, pack_update, unpack_update
+from ofcl.events import Event, from_json, to_json
+from ofcl.state import State, Tensors
+from ofcl.update import Update
+
+
+class Courier(Protocol):
+    """Carries requests to clients and brings what they answer."""
+
+    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, Reply]:
+        """The replies of those clients that answered in time."""
+
+
+class RemoteEngine:
+    """Clients that are reached by a courier, numbered from 0.
+
+    With fewer than `min_clients` that answer, it asks again and tells whom it waits for. `save` is
+    called before every exchange: whoever asks must remember that it did, so that after a crash it
+    asks the same again, and the clients give the same answers.
+    """
+
+    def __init__(
+        self,
+        clients: int,
+        courier: Courier,
+        *,
+        run: str,
+        min_clients: int = 1,
+        save: Callable[[], None] = lambda: None,
+        tell: Callable[[str], None] = print,
+    ) -> None:
+        self.clients, self._courier, self._run = clients, courier, run
+        self._min_clients, self._save, self._tell = min_clients, save, tell
+        self._exchange = 0  # exchanges that are over
+        self._status: list[Status] = ["learning"] * clients
+        self._steps: list[list[Step]] = [[] for _ in range(clients)]  # what each does next
+        self._seen = [0] * clients  # the exchange of each one's last answer
+        self._handed: Tensors = {}
+        self._updates: dict[int, Update] = {}  # of those that wait
+        self._untold: list[Event] = []
+
+    def learn(self, global_model: Tensors) -> Iterator[Event]:
+        """Lets every client learn up to its next communication point, or to its stream's end."""
+        yield from self._told()
+        while asked := self._at("learning"):
+            self._save()
+            requests = {client: self._request(client, global_model) for client in asked}
+            replies = self._courier.exchange(requests)
+            self._exchange += 1
+            for client in sorted(replies):
+                self._note(replies[client])
+            absent = [client for client in asked if client not in replies]
+            for client in absent:  # whatever it missed, it goes on from the newest model
+                self._steps[client] = ["take", *self._steps[client][1:]]
+            yield from self._told()
+            # Those whose streams have nothing now answer too, and are asked again with the others.
+            if len(self._at("waiting")) >= self._min_clients or not (
+                absent or self._at("learning")
+            ):
+                return
+            if absent:
+                self._tell(f"waiting for client {', '.join(map(str, absent))}")
+
+    def _request(self, client: int, model: Tensors) -> Request:
+        steps = tuple(self._steps[client])
+        handed = self._handed if "begin-task" in steps else {}
+        return Request(self._run, self._exchange + 1, steps, model, handed, seen=self._seen[client])
+
+    def _note(self, reply: Reply) -> None:
+        self._status[reply.client], self._steps[reply.client] = reply.status, []
+        self._seen[reply.client] = reply.exchange
+        self._untold += reply.events
+        if reply.update is not None:
+            self._updates[reply.client] = reply.update
+
+    def _told(self) -> Iterator[Event]:
+        """Events, each taken off the list first: what a checkpoint finds there is not told yet."""
+        while self._untold:
+            yield self._untold.pop(0)
+
+    def _at(self, status: Status) -> list[int]:
+        return [client for client in range(self.clients) if self._status[client] == status]
+
+    def waiting(self) -> list[int]:
+        """The clients that have reached a communication point."""
+        return self._at("waiting")
+
+    def between_tasks(self) -> list[int]:
+        """The clients that have finished a task and wait for the others to have."""
+        return self._at("between-tasks")
+
+    def updates(self, clients: Sequence[int]) -> list[Update]:
+        """What these clients have sent."""
+        return [self._updates[client] for client in clients]
+
+    def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
+        """Notes that these clients are to take the global model, and that all that wait go on."""
+        for client in self.between_tasks():
+            if client in clients:
+                self._steps[client].append("take")
+        for client in self.waiting():
+            self._steps[client].append("take" if client in clients else "go-on")
+            self._status[client] = "learning"
+
+    def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
+        """Notes that these clients are to begin the next task with what the server hands out."""
+        self._handed = handed
+        for client in clients:
+            self._steps[client].append("begin-task")
+            self._status[client] = "learning"
+
+    def state(self) -> State:
+        """What has been said, for a checkpoint; the clients keep their own state."""
+        return {
+            "exchange": self._exchange,
+            "status": list(self._status),
+            "steps": [list(steps) for steps in self._steps],
+            "seen": list(self._seen),
+            "handed": self._handed,
+            "updates": [pack_update(update) for update in self._updates.values()],
+            "untold": [to_json(event) for event in self._untold],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` took."""
+        self._exchange, self._handed = int(state["exchange"]), state["handed"]
+        self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]
+        self._seen = list(state["seen"])
+        updates = map(unpack_update, state["updates"])
+        self._updates = {update.client: update for update in updates}
+        self._untold = [from_json(event) for event in state["untold"]]

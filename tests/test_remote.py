@@ -1,0 +1,241 @@
+"""Clients elsewhere: the same learning as in one process, whatever happens to messages."""
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+from ofcl import make_settings
+from ofcl.algorithm import federate
+from ofcl.engines.local import LocalEngine
+from ofcl.engines.messages import pack_reply, pack_request, unpack_reply, unpack_request
+from ofcl.engines.party import OldRequest, Party
+from ofcl.engines.remote import RemoteEngine
+from ofcl.events import Evaluated, Learned, Round
+from ofcl.parties import dataset_parties
+from ofcl.results import summarise
+from ofcl.state import flatten, unflatten
+from tests.conftest import TINY, TINY_IMAGES
+
+
+def over_the_wire(state):
+    """What arrives of a state: tensors by name, and JSON."""
+    tensors, tree = flatten(state)
+    return unflatten({name: tensor.clone() for name, tensor in tensors.items()}, tree)
+
+
+class Post:
+    """A courier in this process, which may lose, repeat and delay what it carries."""
+
+    def __init__(self, folder, settings, data):
+        self.settings, self.data, self.folder = settings, data, folder
+        self.parties = {}
+        for client in range(settings.clients):
+            self.start(client)
+
+    def start(self, client):
+        """A party's process begins, for the first time or again."""
+
+        def make():
+            return dataset_parties(self.settings, self.data).clients[client]
+
+        self.parties[client] = Party(self.folder / str(client), make)
+
+    def carry(self, client, request):
+        received = unpack_request(over_the_wire(pack_request(request)))
+        return unpack_reply(over_the_wire(pack_reply(self.parties[client].answer(received))))
+
+    def exchange(self, requests):
+        return {client: self.carry(client, request) for client, request in requests.items()}
+
+
+def remotely(tmp_path, settings, data, post=Post, **how):
+    parties = dataset_parties(settings, data)
+    courier = post(tmp_path, parties.settings, data)
+    engine = RemoteEngine(settings.clients, courier, run="run", tell=lambda _: None, **how)
+    return list(federate(engine, parties.server)), parties.server, courier
+
+
+def locally(settings, data):
+    parties = dataset_parties(settings, data)
+    return list(federate(LocalEngine(parties.clients), parties.server)), parties.server
+
+
+def result(events, settings):
+    return summarise(events, clients=settings.clients, tasks=settings.tasks, seconds=0.0)
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("change", [
+    {"method": "er"}, {"method": "bi"}, {"method": "bi", "protocol": "published"},
+    {"aggregation": "weighted"}, {"aggregation": "fedprox"}, {"participation": 0.5},
+    {"dropout": 0.4, "clients": 4}, {"batchnorm": "local"}, {"blurry": 0.3},
+    {"method": "mfcl"}, {"method": "fedcil"},
+], ids=str)  # fmt: skip
+def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
+    few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
+    short = {"clients": 3, "batch_size": 3, "burn_in": 1}
+    settings = make_settings({**TINY_IMAGES, **few, **short, **change})
+    events, server = locally(settings, images)
+    elsewhere, remote_server, _ = remotely(tmp_path, settings, images)
+    assert_same(server.model, remote_server.model)
+    assert result(elsewhere, settings) == result(events, settings)
+    assert sum(isinstance(event, Round) for event in events) == server.round > 0
+
+
+# What may happen to messages and processes
+
+
+TROUBLES = ("", "", "", "lost", "answer lost", "twice", "killed while it learns",
+            "killed before the answer", "an old one")  # fmt: skip
+
+
+class Killed(Exception):
+    pass
+
+
+class Trouble(Post):
+    """Loses requests and answers, repeats requests, and kills parties before or after they save."""
+
+    def __init__(self, folder, settings, data):
+        super().__init__(folder, settings, data)
+        self.draw, self.troubles, self.earlier = random.Random(0), Counter(), {}
+
+    def exchange(self, requests):
+        replies = {}
+        for client, request in requests.items():
+            reply = self.deliver(client, request)
+            if reply is not None:
+                replies[client] = reply
+            self.earlier.setdefault(client, []).append(request)
+        return replies
+
+    def deliver(self, client, request):
+        trouble = self.draw.choice(TROUBLES)
+        self.troubles[trouble] += 1
+        match trouble:
+            case "lost":
+                return None
+            case "answer lost":
+                self.carry(client, request)
+                return None
+            case "twice":
+                first = self.carry(client, request)
+                second = self.carry(client, request)
+                assert_same(flatten(pack_reply(first))[0], flatten(pack_reply(second))[0])
+            case "killed while it learns":
+                party = self.parties[client]
+                party._save = lambda client: (_ for _ in ()).throw(Killed)
+                with pytest.raises(Killed):
+                    self.carry(client, request)
+                self.start(client)
+            case "killed before the answer":
+                self.carry(client, request)
+                self.start(client)
+            case "an old one":
+                reply = self.carry(client, request)
+                for old in self.earlier.get(client, [])[-2:]:
+                    with pytest.raises(OldRequest):
+                        self.carry(client, old)
+                return reply
+        return self.carry(client, request)
+
+
+def batches_of(parties):
+    return [party._client.learned for party in parties.values()]
+
+
+@pytest.mark.parametrize("method", ["er", "bi"])
+def test_nothing_is_learned_twice_or_skipped_whatever_happens(tmp_path, blobs, method):
+    settings = make_settings({**TINY, "method": method, "clients": 3, "model": "mlp"})
+    events, server = locally(settings, blobs)
+    elsewhere, _, post = remotely(tmp_path, settings, blobs, Trouble)
+    assert len(post.troubles) == 7
+    learned = Counter(event.client for event in events if isinstance(event, Learned))
+    assert batches_of(post.parties) == [learned[client] for client in range(3)]
+    told = Counter(event.client for event in elsewhere if isinstance(event, Learned))
+    assert told == learned  # an answer that was lost is told with the next
+    ends = [(e.client, e.task) for e in elsewhere if isinstance(e, Evaluated)]
+    assert sorted(ends) == [(client, task) for client in range(3) for task in range(3)]
+    assert abs(result(elsewhere, settings).A - result(events, settings).A) < 15
+
+
+def test_a_client_that_is_absent_misses_rounds_and_goes_on_from_the_global_model(tmp_path, blobs):
+    class Absent(Post):
+        def exchange(self, requests):
+            there = {k: r for k, r in requests.items()
+                     if not (k == 2 and 3 <= r.exchange < 6)}  # fmt: skip
+            self.taken = [r.steps for k, r in requests.items() if k == 2 and r.exchange == 6]
+            self.steps = getattr(self, "steps", []) + self.taken
+            return super().exchange(there)
+
+    settings = make_settings({**TINY, "method": "er", "clients": 3, "q": 1, "burn_in": 0})
+    events, _, post = remotely(tmp_path, settings, blobs, Absent, min_clients=2)
+    rounds = [event.clients for event in events if isinstance(event, Round)]
+    assert rounds[:2] == [[0, 1, 2], [0, 1, 2]]
+    assert rounds[2:5] == [[0, 1]] * 3
+    assert rounds[5] == [0, 1, 2]
+    assert post.steps == [("take",)]
+
+
+def test_with_too_few_clients_it_waits_and_says_for_whom(tmp_path, blobs):
+    class Late(Post):
+        def exchange(self, requests):
+            there = {k: r for k, r in requests.items() if k == 0 or r.exchange > 3}
+            return super().exchange(there)
+
+    settings = make_settings({**TINY, "method": "er", "clients": 3})
+    parties, said = dataset_parties(settings, blobs), []
+    post = Late(tmp_path, parties.settings, blobs)
+    engine = RemoteEngine(3, post, run="run", min_clients=2, tell=said.append)
+    rounds = [event for event in federate(engine, parties.server) if isinstance(event, Round)]
+    assert said[:3] == ["waiting for client 1, 2"] * 3
+    assert rounds[0].clients == [0, 1, 2]
+
+
+@pytest.mark.parametrize("after", [1, 7, 30, 55])
+def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, after):
+    settings = make_settings({**TINY, "method": "bi", "clients": 3})
+    whole, server, _ = remotely(tmp_path / "whole", settings, blobs)
+
+    saved = {}
+    parties = dataset_parties(settings, blobs)
+    post = Post(tmp_path / "parties", parties.settings, blobs)
+
+    def begin(parties, told):
+        def save():
+            state = {"engine": engine.state(), "server": parties.server.state()}
+            saved.update(state=over_the_wire(state), events=list(told))
+
+        engine = RemoteEngine(3, post, run="run", tell=lambda _: None, save=save)
+        return engine
+
+    told = []
+    for event in federate(begin(parties, told), parties.server):
+        told.append(event)
+        if len(told) == after:
+            break
+    again = dataset_parties(settings, blobs)
+    events = list(saved["events"])
+    engine = begin(again, events)
+    engine.load_state(saved["state"]["engine"])
+    again.server.load_state(saved["state"]["server"])
+    events += federate(engine, again.server)
+    assert events == whole
+    assert_same(again.server.model, server.model)
+
+
+def test_another_run_begins_anew(tmp_path, blobs):
+    settings = make_settings({**TINY, "method": "er"})
+    parties = dataset_parties(settings, blobs)
+    post = Post(tmp_path, parties.settings, blobs)
+    for run in ("first", "second"):
+        server = dataset_parties(settings, blobs).server
+        engine = RemoteEngine(2, post, run=run, tell=lambda _: None)
+        events = list(federate(engine, server))
+        assert sum(isinstance(event, Learned) for event in events) > 20
