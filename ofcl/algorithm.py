@@ -49,6 +49,9 @@ class Engine(Protocol):
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Hands these clients what a method needs for the next task, and lets them begin it."""
 
+    def close(self) -> None:
+        """The run is over, or is left."""
+
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
 

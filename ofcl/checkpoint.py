@@ -89,6 +89,12 @@ def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | N
     return None
 
 
+def newest(folder: Path) -> int | None:
+    """The number of events of the newest checkpoint, without reading it; None if there is none."""
+    found = _found(folder)
+    return int(found[0].name[:9]) if found else None
+
+
 def write_whole(path: Path, text: str) -> None:
     """Writes a file so that it is there whole or not at all."""
     partial = path.with_name(path.name + ".partial")

@@ -19,6 +19,8 @@ from ofcl.significance import Difference, paired_difference
 _SAME_EXPERIMENT = {
     "seed",
     "device",
+    "engine",
+    "ray",
     "checkpoint_every",
     "data_root",
 }  # what may differ between its runs

@@ -232,6 +232,12 @@ class Settings(BaseModel):
 
     # Running and reporting
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    engine: Literal["local", "flower-sim"] = Field(
+        "local", description="where clients run: here, or on Flower's simulation engine (Ray)"
+    )
+    ray: str | None = Field(
+        None, description="flower-sim: the address of a Ray cluster; none: this machine"
+    )
     checkpoint_every: int | None = Field(
         None, ge=1, description="mini-batches (of all clients) between; unset: every 10 seconds"
     )

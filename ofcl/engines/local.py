@@ -202,6 +202,9 @@ class LocalEngine:
         for number in clients:
             self._clients[number].begin_task(global_model, handed)
 
+    def close(self) -> None:
+        """Nothing is left to end."""
+
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
         self._read()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ofcl.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.client import Client
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
@@ -60,8 +60,9 @@ class Party:
         return self._last
 
     def _ready(self, run: str) -> Client:
-        """The client of a run as it was left; another run starts from the beginning."""
-        if self._client is None or run != self._run:
+        """The client of a run as it was left, perhaps by another process; or a new one."""
+        known = self._last.exchange if self._last is not None else None
+        if self._client is None or run != self._run or known != newest(self._folder / run):
             self._client, self._run, self._last = self._make(), run, None
             self._unseen = []
             checkpoint = load_checkpoint(self._folder / run, self._tell)

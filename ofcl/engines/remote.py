@@ -23,6 +23,9 @@ class Courier(Protocol):
     def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, Reply]:
         """The replies of those clients that answered in time."""
 
+    def close(self) -> None:
+        """No request will come any more."""
+
 
 class RemoteEngine:
     """Clients that are reached by a courier, numbered from 0.
@@ -121,6 +124,10 @@ class RemoteEngine:
         for client in clients:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
+
+    def close(self) -> None:
+        """No request will come any more."""
+        self._courier.close()
 
     def state(self) -> State:
         """What has been said, for a checkpoint; the clients keep their own state."""
