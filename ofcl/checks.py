@@ -52,6 +52,14 @@ def check_model(settings: Settings, dataset: Dataset) -> None:
         )
 
 
+def check_elsewhere(settings: Settings, streams: bool) -> None:
+    """Refuses what clients in other processes cannot do."""
+    if streams or settings.streams:
+        raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
+    if settings.stagger:
+        raise OfclError(f"stagger is for engine = 'local'; not for {settings.engine}")
+
+
 def check_generative(settings: Settings, dataset: Dataset) -> None:
     """Refuses what a generative method cannot do."""
     name, method = settings.method, METHODS[settings.method].generative

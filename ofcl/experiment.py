@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import signal
+import tempfile
 import threading
 import time
 import warnings
@@ -17,16 +18,18 @@ import numpy as np
 import torch
 
 import ofcl
-from ofcl.algorithm import federate
+from ofcl.algorithm import Engine, federate
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ofcl.checks import check_elsewhere
 from ofcl.config import Settings, make_settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.feeds import Items
 from ofcl.data.live import Feed, StreamError
 from ofcl.engines.local import LocalEngine
+from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
 from ofcl.events import Event, Learned, TaskEnded
-from ofcl.parties import Parties, dataset_parties, live_parties
+from ofcl.parties import Elsewhere, Parties, dataset_parties, live_parties, save_dataset
 from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
 from ofcl.state import State
@@ -60,7 +63,7 @@ class Run:
     ) -> None:
         if out is not None:
             RunDirectory(out).check_new()
-        self._begin(settings, dataset, streams, test)
+        self._begin(settings, dataset, streams, test, out)
         if out is not None:
             self.directory = RunDirectory(out)
             parties = self._parties
@@ -92,7 +95,7 @@ class Run:
         try:
             checkpoint = load_checkpoint(directory.checkpoints, tell)
             known = checkpoint.state["parties"] if checkpoint else None
-            run._begin(settings, dataset, streams, test, known)
+            run._begin(settings, dataset, streams, test, path, known)
             run._resumed = True
             if not settings.streams:
                 directory.check_labels(run.labels)
@@ -111,6 +114,7 @@ class Run:
         dataset: Dataset | None,
         streams: Sequence[Feed | Items],
         test: Iterable[Any],
+        out: str | Path | None,
         known: State | None = None,
     ) -> None:
         self.events: list[Event] = []
@@ -118,19 +122,44 @@ class Run:
         self._saved, self._saving = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._recorder: Recorder | None = None
+        elsewhere = settings.engine != "local"
+        if elsewhere:
+            check_elsewhere(settings, bool(streams))
         if streams or settings.streams:
             self._parties: Parties = live_parties(settings, streams, test, self._pause, known)
         else:
-            self._parties = dataset_parties(settings, dataset)
+            self._parties = dataset_parties(settings, dataset, elsewhere)
         self.settings, self.warnings = self._parties.settings, self._parties.warnings
         self.batches = self._parties.batches
-        self._engine = LocalEngine(
+        self._engine: Engine = self._simulated(dataset, out) if elsewhere else self._local()
+        self._server = self._parties.server
+
+    def _local(self) -> LocalEngine:
+        return LocalEngine(
             self._parties.clients,
             starts=[k * self.settings.stagger for k in range(self.settings.clients)],
             patience=self.settings.patience,
             pause=self._pause,
         )
-        self._server = self._parties.server
+
+    def _simulated(self, dataset: Dataset | None, out: str | Path | None) -> RemoteEngine:
+        """Flower's simulation: the clients are in folders of their own, beside what is recorded."""
+        from ofcl.engines.flower_sim import Simulation
+
+        if out is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="ofcl-")
+        folder = Path(out or self._temporary.name) / "clients"
+        named = dataset is None or dataset.source
+        saved = None if named else folder / "data"
+        if dataset is not None and saved is not None and not self._resumed:
+            save_dataset(dataset, saved)
+        settings = self.settings
+        return RemoteEngine(
+            settings.clients,
+            Simulation(settings.clients, folder, Elsewhere(settings, saved), settings.ray),
+            run="run",
+            save=self._save,
+        )
 
     def _load(self, state: State) -> None:
         try:
@@ -173,6 +202,7 @@ class Run:
             self._save()
             raise StreamError(f"{error}{self._how_to_go_on()}") from None
         finally:
+            self._engine.close()
             if self._recorder is not None:
                 self._recorder.close()
             if self._lock is not None:

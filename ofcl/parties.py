@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ofcl import build
@@ -28,11 +30,12 @@ from ofcl.data.feeds import (
 from ofcl.data.form import Pattern
 from ofcl.data.labels import label_name
 from ofcl.data.live import Feed, LiveStream, Sample, Vocabulary
+from ofcl.data.scenario import Share
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
 from ofcl.evaluation import SeenHeldOut
 from ofcl.methods import METHODS
-from ofcl.state import State
+from ofcl.state import State, flatten, unflatten
 
 ITERATOR = "iterator"  # what the settings say of a stream that only Python can open again
 
@@ -67,23 +70,69 @@ class Parties:
         }
 
 
-def dataset_parties(settings: Settings, dataset: Dataset | None) -> Parties:
-    """Clients that learn their shares of a dataset, by default the one that the settings name."""
+def dataset_parties(
+    settings: Settings, dataset: Dataset | None, elsewhere: bool = False
+) -> Parties:
+    """Clients that learn their shares of a dataset, by default the one that the settings name.
+
+    Those that are `elsewhere` are made there.
+    """
     dataset = dataset or load_dataset(settings.dataset, build.build_reading(settings))
     settings = build.resolve(settings, dataset)
     device = build.find_device(settings.device)
     shares = build.build_shares(settings, dataset)
     warnings = [*dataset.notes, *check(settings, dataset, shares)]
     dataset = dataset.to(device)
+    numbers = [] if elsewhere else range(len(shares))
     return Parties(
         settings=settings,
-        clients=[build.build_client(settings, dataset, k, s) for k, s in enumerate(shares)],
+        clients=list(map(maker(settings, dataset, shares), numbers)),
         server=build.build_server(settings, dataset),
         vocabulary=Vocabulary(dataset.labels),
         warnings=warnings,
         batches=sum(sum(build.task_lengths(settings, share)) for share in shares),
         form=_form(dataset),
     )
+
+
+def maker(settings: Settings, dataset: Dataset, shares: Sequence[Share]) -> Callable[[int], Client]:
+    """The number of a client → it, with its share of a dataset."""
+    return lambda k: build.build_client(settings, dataset, k, shares[k])
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Makes clients in another process: it travels, so it names the data and does not hold them."""
+
+    settings: Settings  # as a run has found them
+    saved: Path | None  # a dataset that has no name
+
+    def __call__(self) -> Callable[[int], Client]:
+        """Reads the data; gives what makes a client of its number."""
+        settings = self.settings
+        if self.saved is not None:
+            dataset = load_saved(self.saved)
+        else:
+            dataset = load_dataset(settings.dataset, build.build_reading(settings), lambda _: None)
+        shares = build.build_shares(settings, dataset)
+        return maker(settings, dataset.to(build.find_device(settings.device)), shares)
+
+
+def save_dataset(dataset: Dataset, folder: Path) -> Path:
+    """Keeps a dataset that has no name, for those who make clients elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels)})
+    save_file(tensors, folder / "dataset.safetensors")
+    (folder / "dataset.json").write_text(json.dumps(tree))
+    return folder
+
+
+def load_saved(folder: Path) -> Dataset:
+    """The inverse of `save_dataset`."""
+    tree = json.loads((folder / "dataset.json").read_text())
+    values = unflatten(load_file(folder / "dataset.safetensors"), tree)
+    lists = {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+    return Dataset(**{**values, **lists})
 
 
 def live_parties(

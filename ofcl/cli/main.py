@@ -99,6 +99,9 @@ def run(
         str | None, typer.Option(help="Several runs one after the other: 0,1,2.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(help="At most N mini-batches per client and task: a quick try.")
     ] = None,
@@ -121,7 +124,7 @@ def run(
         "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
         "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
-        "test": test, "idle": idle, "streams": stream or None,
+        "test": test, "idle": idle, "streams": stream or None, "engine": engine,
     }  # fmt: skip
     made = config.make_settings(
         settings_files.load_settings(settings) if settings else {},

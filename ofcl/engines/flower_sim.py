@@ -8,23 +8,25 @@ machine of a cluster.
 from __future__ import annotations
 
 import functools
-import logging
-import os
 import queue
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ofcl.config import Settings
-from ofcl.data.dataset import Dataset
-from ofcl.engines.flower_records import as_records, from_records, quieten
+from ofcl.client import Client
+from ofcl.engines.flower_records import as_records, check_flower, from_records
 from ofcl.engines.messages import (
-    Reply, Request, pack_reply, pack_request, unpack_reply, unpack_request,
+    Reply,
+    Request,
+    pack_reply,
+    pack_request,
+    unpack_reply,
+    unpack_request,
 )  # fmt: skip
 from ofcl.engines.party import Party
 from ofcl.errors import OfclError
@@ -35,3 +37,143 @@ if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
 KEPT = 8  # clients that a process keeps in memory
+LOOK_AGAIN = 0.01  # seconds between two looks for answers
+STARTING = 120.0  # seconds that Ray may take to start
+
+MakeClient = Callable[[int], Client]
+"""The number of a client → it, as it is at the beginning."""
+
+
+class Simulation:
+    """A courier to clients in Ray's processes.
+
+    `make` goes to these processes by pickle: it should hold names and paths rather than data.
+    """
+
+    def __init__(
+        self, clients: int, folder: Path, make: Callable[[], MakeClient], ray: str | None = None
+    ) -> None:
+        check_flower()
+        self._clients, self._folder, self._make, self._ray = clients, folder, make, ray
+        self._grids: queue.Queue[Grid] = queue.Queue()
+        self._over = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._simulate, name="flower", daemon=True)
+        self._nodes: dict[int, int] = {}  # by the number of the client
+
+    def _start(self) -> None:
+        self._thread.start()
+        self._grid = self._wait_for_grid()
+        self._nodes = self._meet()
+
+    def _simulate(self) -> None:
+        from flwr.serverapp import ServerApp
+        from flwr.simulation import run_simulation
+
+        server, app = ServerApp(), client_app(str(self._folder.resolve()), self._make)
+
+        @server.main()
+        def main(grid: Grid, context: Context) -> None:
+            grid.pull_interval = LOOK_AGAIN  # type: ignore[attr-defined]
+            self._grids.put(grid)
+            self._over.wait()
+
+        try:
+            run_simulation(
+                server, app, num_supernodes=self._clients, backend_config=_backend(self._ray)
+            )
+        except BaseException as error:  # it is told where somebody waits for an answer
+            self._failure = error
+
+    def _wait_for_grid(self) -> Grid:
+        until = time.monotonic() + STARTING
+        while time.monotonic() < until and self._thread.is_alive():
+            try:
+                return self._grids.get(timeout=0.1)
+            except queue.Empty:
+                continue
+        raise OfclError(f"Flower's simulation has not started ({self._failure})")
+
+    def _meet(self) -> dict[int, int]:
+        """Asks every node which client it is."""
+        while len(nodes := list(self._grid.get_node_ids())) < self._clients:
+            self._check()
+            time.sleep(LOOK_AGAIN)
+        answers = self._ask({node: {} for node in nodes})
+        return {int(state["client"]): node for node, state in answers.items()}
+
+    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, Reply]:
+        """Every client answers, however long it takes; the first time, Ray is started."""
+        if not self._nodes:
+            self._start()
+        asked = {self._nodes[k]: pack_request(request) for k, request in requests.items()}
+        replies = map(unpack_reply, self._ask(asked).values())
+        return {reply.client: reply for reply in replies}
+
+    def _ask(self, asked: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        from flwr.app import Message
+
+        messages = [
+            Message(as_records(state), dst_node_id=node, message_type="query.ofcl")
+            for node, state in asked.items()
+        ]
+        answers = {}
+        for message in self._grid.send_and_receive(messages):
+            self._check()
+            if message.has_error():
+                raise OfclError(f"a client's process has failed: {message.error.reason}")
+            answers[message.metadata.src_node_id] = from_records(message.content)
+        return answers
+
+    def _check(self) -> None:
+        if not self._thread.is_alive():
+            raise OfclError(f"Flower's simulation has ended ({self._failure})")
+
+    def close(self) -> None:
+        """Ends the simulation."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=60)
+
+
+def _backend(ray: str | None) -> dict[str, Any]:
+    quiet = {"logging_level": "error", "log_to_driver": False, "include_dashboard": False}
+    init: dict[str, Any] = {"address": ray, **quiet} if ray else {**quiet}
+    return {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": init}
+
+
+def client_app(folder: str, make: Callable[[], MakeClient]) -> ClientApp:
+    """What runs in Ray's processes."""
+    from flwr.app import Message
+    from flwr.clientapp import ClientApp
+
+    app = ClientApp()
+
+    @app.query("ofcl")
+    def answer(message: Message, context: Context) -> Message:
+        number, state = int(str(context.node_config["partition-id"])), from_records(message.content)
+        if not state:
+            return Message(as_records({"client": number}), reply_to=message)
+        torch.set_num_threads(1)  # the processes share the cores
+        reply = parties(folder, make, number).answer(unpack_request(state))
+        return Message(as_records(pack_reply(reply)), reply_to=message)
+
+    return app
+
+
+_PARTIES: OrderedDict[tuple[str, int], Party] = OrderedDict()  # of this process
+_MAKERS: dict[str, MakeClient] = {}
+
+
+def parties(folder: str, make: Callable[[], MakeClient], number: int) -> Party:
+    """A client of this process; only the last few stay in memory, all are on the disk."""
+    if folder not in _MAKERS:
+        _MAKERS.clear()
+        _MAKERS[folder] = make()
+    party = _PARTIES.pop((folder, number), None)
+    if party is None:
+        party = Party(Path(folder) / str(number), functools.partial(_MAKERS[folder], number))
+    _PARTIES[folder, number] = party
+    while len(_PARTIES) > KEPT:
+        _PARTIES.popitem(last=False)
+    return party

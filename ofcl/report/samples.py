@@ -56,10 +56,18 @@ def read_memories(run: RunView, most: int) -> list[Remembered]:
     checkpoint = load_checkpoint(run.directory.checkpoints, lambda _: None)
     if checkpoint is None:
         return []
-    states = [client["learner"].get("memory") for client in checkpoint.state["engine"]["clients"]]
+    clients = checkpoint.state["engine"].get("clients") or _elsewhere(run)
+    states = [client["learner"].get("memory") for client in clients]
     with_memory = [(client, state) for client, state in enumerate(states) if state]
     texts = _texts(run) if with_memory else None
     return [_read(run, client, state, most, texts) for client, state in with_memory]
+
+
+def _elsewhere(run: RunView) -> list[State]:
+    """The clients that were not in one process with the server, from their own folders."""
+    folders = [run.path / "clients" / str(k) / "run" for k in range(run.settings.clients)]
+    found = [load_checkpoint(folder, lambda _: None) for folder in folders]
+    return [checkpoint.state["client"] for checkpoint in found if checkpoint is not None]
 
 
 def _read(
