@@ -9,9 +9,10 @@ import torch
 from ofcl import make_settings
 from ofcl.algorithm import federate
 from ofcl.engines.local import LocalEngine
-from ofcl.engines.messages import pack_reply, pack_request, unpack_reply, unpack_request
+from ofcl.engines.messages import pack_reply, pack_request, unpack_request
 from ofcl.engines.party import OldRequest, Party
 from ofcl.engines.remote import RemoteEngine
+from ofcl.engines.trust import Gate
 from ofcl.events import Evaluated, Learned, Round
 from ofcl.parties import dataset_parties
 from ofcl.results import summarise
@@ -44,7 +45,7 @@ class Post:
 
     def carry(self, client, request):
         received = unpack_request(over_the_wire(pack_request(request)))
-        return unpack_reply(over_the_wire(pack_reply(self.parties[client].answer(received))))
+        return over_the_wire(pack_reply(self.parties[client].answer(received)))
 
     def exchange(self, requests):
         return {client: self.carry(client, request) for client, request in requests.items()}
@@ -127,7 +128,7 @@ class Trouble(Post):
             case "twice":
                 first = self.carry(client, request)
                 second = self.carry(client, request)
-                assert_same(flatten(pack_reply(first))[0], flatten(pack_reply(second))[0])
+                assert_same(flatten(first)[0], flatten(second)[0])
             case "killed while it learns":
                 party = self.parties[client]
                 party._save = lambda client: (_ for _ in ()).throw(Killed)
@@ -239,3 +240,112 @@ def test_another_run_begins_anew(tmp_path, blobs):
         engine = RemoteEngine(2, post, run=run, tell=lambda _: None)
         events = list(federate(engine, server))
         assert sum(isinstance(event, Learned) for event in events) > 20
+
+
+# The server trusts nobody
+
+
+def gate_of(settings, server, **change):
+    how = {"classes": 6, "most_samples": 1000, "class_counts": False, "extras": False, **change}
+    return Gate(server.model, **how)
+
+
+@pytest.mark.parametrize("change", [{}, {"aggregation": "weighted"}, {"method": "none"}], ids=str)
+def test_what_honest_clients_send_passes(tmp_path, blobs, change):
+    settings = make_settings({**TINY, "method": "bi", "clients": 3, **change})
+    gate = gate_of(settings, dataset_parties(settings, blobs).server,
+                   class_counts="aggregation" in change)  # fmt: skip
+    events, server, _ = remotely(tmp_path / "a", settings, blobs, gate=gate)
+    plain, other, _ = remotely(tmp_path / "b", settings, blobs)
+    assert_same(server.model, other.model)
+    assert server.round == other.round > 3
+    assert events == plain
+
+
+def spoil(state, draw):
+    """An answer in which one thing is wrong; what that is, in words."""
+    update = state["update"]
+    name = draw.choice(sorted(update["state"]))
+    tensor = update["state"][name]
+    odd = draw.choice([float("nan"), float("inf"), -float("inf")])
+    number = draw.choice([-1, 10**9, 1.5, "7", None, True, [1]])
+    ways = {
+        "not finite": lambda: tensor.view(-1)[draw.randrange(tensor.numel()) :][:1].fill_(odd),
+        "shape": lambda: update["state"].update({name: draw.choice(
+            [tensor.unsqueeze(0), tensor.flatten()[:0], torch.zeros(7, 5, 3),
+             torch.cat([tensor, tensor, tensor])])}),
+        "type": lambda: update["state"].update({name: draw.choice(
+            [tensor.double(), tensor.half(), tensor.long(), "tensor", None, 3.0])}),
+        "missing": lambda: update["state"].pop(name),
+        "more": lambda: update["state"].update({f"{name}.more": tensor}),
+        "renamed": lambda: update["state"].update({name + "x": update["state"].pop(name)}),
+        "samples": lambda: update.update(samples=number),
+        "classes": lambda: update.update(classes=draw.choice(
+            [[[0, 5]], [[-1, 2]], [["a", 2]], "many", [[1]], 5])),
+        "extras": lambda: update.update(extras={"generator": torch.zeros(2)}),
+        "other client": lambda: draw.choice([state, update]).update(
+            client=draw.choice([1, 99, "0", None])),
+        "exchange": lambda: state.update(exchange=draw.choice([0, 1, 10**6, -1, "2", None])),
+        "run": lambda: state.update(run=draw.choice(["another", "", 5, None])),
+        "status": lambda: state.update(status=draw.choice(["finished", "learning", "boss", 1])),
+        "learned": lambda: state.update(learned=draw.choice([-1, 1.5, "7", None, [1]])),
+        "no update": lambda: state.update(update=None),
+        "field": lambda: state.pop(draw.choice(sorted(state))),
+        "more fields": lambda: state.update(admin=True),
+        "events": lambda: state.update(events=draw.choice([
+            [{"event": "round", "round": 1, "clients": [0], "samples": [1], "bytes_sent": 0,
+              "bytes_received": 0}],
+            [{"event": "learned", "client": 1, "task": 0, "batches": 1, "samples": 1, "loss": 0.0,
+              "correct": 0}],
+            [{"event": "learned", "client": 0, "task": 0, "batches": 1, "samples": 1, "loss": odd,
+              "correct": 0}],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": [[[0, 9, 1]]],
+              "validation": [], "global_test": []}],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": 5, "validation": [],
+              "global_test": []}],
+            [{"event": "explosion"}], ["text"], 7])),
+    }  # fmt: skip
+    way = draw.choice(sorted(ways))
+    ways[way]()
+    return way
+
+
+def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blobs):
+    draw, spoilt = random.Random(1), Counter()
+
+    class Poisoner(Post):
+        """Client 0 sends two hundred and more answers that are wrong before a right one."""
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            if 0 in answers and requests[0].exchange in (2, 4) and answers[0]["update"]:
+                for _ in range(150):
+                    bad = over_the_wire(answers[0])
+                    way = spoil(bad, draw)
+                    assert engine._read(bad, requests[0], 0) is None, way
+                    spoilt[way] += 1
+                del answers[0]  # the round is without it
+            return answers
+
+    class Silent(Post):
+        """Client 0 does not answer where the other poisons."""
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            if 0 in answers and requests[0].exchange in (2, 4) and answers[0]["update"]:
+                del answers[0]
+            return answers
+
+    settings = make_settings({**TINY, "method": "er", "clients": 3, "q": 1, "burn_in": 0})
+    parties, said = dataset_parties(settings, blobs), []
+    post = Poisoner(tmp_path / "a", parties.settings, blobs)
+    gate = gate_of(settings, parties.server)
+    engine = RemoteEngine(3, post, run="run", min_clients=2, gate=gate, tell=said.append)
+    events = list(federate(engine, parties.server))
+    assert sum(spoilt.values()) == 300
+    assert len(spoilt) == 18
+    assert len(said) == 300
+    assert all(line.startswith("rejected what client 0 has sent: ") for line in said)
+    expected, server, _ = remotely(tmp_path / "b", settings, blobs, Silent, min_clients=2)
+    assert_same(parties.server.model, server.model)
+    assert events == expected

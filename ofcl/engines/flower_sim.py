@@ -20,16 +20,10 @@ import torch
 
 from ofcl.client import Client
 from ofcl.engines.flower_records import as_records, check_flower, from_records
-from ofcl.engines.messages import (
-    Reply,
-    Request,
-    pack_reply,
-    pack_request,
-    unpack_reply,
-    unpack_request,
-)  # fmt: skip
+from ofcl.engines.messages import Request, pack_reply, pack_request, unpack_request
 from ofcl.engines.party import Party
 from ofcl.errors import OfclError
+from ofcl.state import State
 
 if TYPE_CHECKING:
     from flwr.app import Context, Message
@@ -102,15 +96,15 @@ class Simulation:
         answers = self._ask({node: {} for node in nodes})
         return {int(state["client"]): node for node, state in answers.items()}
 
-    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, Reply]:
+    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
         """Every client answers, however long it takes; the first time, Ray is started."""
         if not self._nodes:
             self._start()
         asked = {self._nodes[k]: pack_request(request) for k, request in requests.items()}
-        replies = map(unpack_reply, self._ask(asked).values())
-        return {reply.client: reply for reply in replies}
+        answers = self._ask(asked)
+        return {k: answers[self._nodes[k]] for k in requests}
 
-    def _ask(self, asked: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    def _ask(self, asked: Mapping[int, State]) -> dict[int, State]:
         from flwr.app import Message
 
         messages = [

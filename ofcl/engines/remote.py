@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from ofcl.engines.messages import Reply, Request, Status, Step, pack_update, unpack_update
+from ofcl.engines.messages import (
+    Reply,
+    Request,
+    Status,
+    Step,
+    pack_update,
+    unpack_reply,
+    unpack_update,
+)
+from ofcl.engines.trust import Gate, Rejected
 from ofcl.events import Event, from_json, to_json
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -20,8 +29,8 @@ from ofcl.update import Update
 class Courier(Protocol):
     """Carries requests to clients and brings what they answer."""
 
-    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, Reply]:
-        """The replies of those clients that answered in time."""
+    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
+        """What those clients have sent that answered in time: replies as states."""
 
     def close(self) -> None:
         """No request will come any more."""
@@ -30,7 +39,8 @@ class Courier(Protocol):
 class RemoteEngine:
     """Clients that are reached by a courier, numbered from 0.
 
-    With fewer than `min_clients` that answer, it asks again and tells whom it waits for. `save` is
+    With fewer than `min_clients` that answer, it asks again and tells whom it waits for; what a
+    `gate` rejects counts as no answer. `save` is
     called before every exchange: whoever asks must remember that it did, so that after a crash it
     asks the same again, and the clients give the same answers.
     """
@@ -42,11 +52,12 @@ class RemoteEngine:
         *,
         run: str,
         min_clients: int = 1,
+        gate: Gate | None = None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self.clients, self._courier, self._run = clients, courier, run
-        self._min_clients, self._save, self._tell = min_clients, save, tell
+        self._min_clients, self._gate, self._save, self._tell = min_clients, gate, save, tell
         self._exchange = 0  # exchanges that are over
         self._status: list[Status] = ["learning"] * clients
         self._steps: list[list[Step]] = [[] for _ in range(clients)]  # what each does next
@@ -61,11 +72,15 @@ class RemoteEngine:
         while asked := self._at("learning"):
             self._save()
             requests = {client: self._request(client, global_model) for client in asked}
-            replies = self._courier.exchange(requests)
+            answers = self._courier.exchange(requests)
             self._exchange += 1
-            for client in sorted(replies):
-                self._note(replies[client])
-            absent = [client for client in asked if client not in replies]
+            absent = []
+            for client in asked:
+                reply = self._read(answers.get(client), requests[client], client)
+                if reply is None:
+                    absent.append(client)
+                else:
+                    self._note(reply)
             for client in absent:  # whatever it missed, it goes on from the newest model
                 self._steps[client] = ["take", *self._steps[client][1:]]
             yield from self._told()
@@ -81,6 +96,18 @@ class RemoteEngine:
         steps = tuple(self._steps[client])
         handed = self._handed if "begin-task" in steps else {}
         return Request(self._run, self._exchange + 1, steps, model, handed, seen=self._seen[client])
+
+    def _read(self, answer: State | None, request: Request, client: int) -> Reply | None:
+        """An answer that can be right; None: none came, or it was rejected."""
+        if answer is None:
+            return None
+        if self._gate is None:
+            return unpack_reply(answer)
+        try:
+            return self._gate.passed(answer, request, client)
+        except Rejected as error:
+            self._tell(f"rejected what client {client} has sent: {error}")
+            return None
 
     def _note(self, reply: Reply) -> None:
         self._status[reply.client], self._steps[reply.client] = reply.status, []

@@ -1,0 +1,136 @@
+"""The server trusts nobody: what a client answers is checked before anything is done with it.
+
+An answer of a wrong run, exchange or client, with tensors of wrong names, shapes or types, with
+numbers that are not finite, or with counts that cannot be, is rejected as a whole; the round is
+without it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+from torch import Tensor
+
+from ofcl.engines.messages import Reply, Request, Status, unpack_reply
+from ofcl.errors import OfclError
+from ofcl.events import Evaluated, Event, Learned, Round, TaskEnded
+from ofcl.models.head import BIAS, WEIGHT
+from ofcl.state import State, Tensors
+from ofcl.update import Update
+
+
+class Rejected(OfclError):
+    """An answer that cannot be right."""
+
+
+class Gate:
+    """Lets answers pass that could be right.
+
+    `model` is what updates look like: names, shapes (a head may have up to `classes` outputs) and
+    types. A client has at most `most_samples` of a task.
+    """
+
+    def __init__(
+        self, model: Tensors, *, classes: int, most_samples: int, class_counts: bool, extras: bool
+    ) -> None:
+        self._model, self._classes, self._most = model, classes, most_samples
+        self._class_counts, self._extras = class_counts, extras
+
+    def passed(self, state: State, request: Request, client: int) -> Reply:
+        """The answer of a client to a request, or `Rejected` with what is wrong with it."""
+        try:
+            reply = unpack_reply(state)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Rejected(f"it cannot be read ({type(error).__name__}: {error})") from None
+        _same("run", reply.run, request.run)
+        _same("exchange", reply.exchange, request.exchange)
+        _same("client", reply.client, client)
+        if reply.status not in get_args(Status):
+            raise Rejected(f"its status is {reply.status!r}")
+        _count("number of mini-batches", reply.learned, 10**12)
+        for event in reply.events:
+            self._check_event(event, client)
+        sends = reply.status in ("waiting", "between-tasks")
+        if sends != (reply.update is not None):
+            raise Rejected(
+                f"its status is {reply.status}, and {'no' if sends else 'an'} update came"
+            )
+        if reply.update is not None:
+            self._check_update(reply.update, client)
+        return reply
+
+    def _check_update(self, update: Update, client: int) -> None:
+        _same("client of the update", update.client, client)
+        _count("number of samples", update.samples, self._most)
+        if update.classes and not self._class_counts:
+            raise Rejected("class counts came, which nobody asked for")
+        for place, count in update.classes.items():
+            _count("place of a class", place, self._classes - 1)
+            _count("number of samples of a class", count, update.samples)
+        self._check_tensors(update.state)
+        if update.extras and not self._extras:
+            raise Rejected(f"'{next(iter(update.extras))}' came, which nobody asked for")
+        for name, tensor in update.extras.items():
+            _finite(name, tensor)
+
+    def _check_tensors(self, state: Tensors) -> None:
+        if state.keys() != self._model.keys():
+            odd = sorted(state.keys() ^ self._model.keys())
+            raise Rejected(f"its tensors are others: '{odd[0]}' is missing or too many")
+        for name, wanted in self._model.items():
+            tensor = state[name]
+            if not isinstance(tensor, Tensor) or tensor.dtype != wanted.dtype:
+                raise Rejected(f"'{name}' is of another type")
+            if not self._fits(name, tensor, wanted):
+                shapes = f"{tuple(tensor.shape)}, not {tuple(wanted.shape)}"
+                raise Rejected(f"'{name}' has the shape {shapes}")
+            _finite(name, tensor)
+        if BIAS in state and len(state[BIAS]) != len(state[WEIGHT]):
+            raise Rejected("the parts of its head do not fit together")
+
+    def _fits(self, name: str, tensor: Tensor, wanted: Tensor) -> bool:
+        if name not in (WEIGHT, BIAS):
+            return tensor.shape == wanted.shape
+        # A head may not have heard of the newest classes, or have met one first.
+        alike = tensor.dim() == wanted.dim() and tensor.shape[1:] == wanted.shape[1:]
+        return alike and 0 < len(tensor) <= max(self._classes, len(wanted))
+
+    def _check_event(self, event: Event, client: int) -> None:
+        if isinstance(event, Round | TaskEnded):
+            raise Rejected("it tells of a round, which only the server can")
+        _same("client of an event", event.client, client)
+        if isinstance(event, Learned):
+            _count("number of samples", event.samples, self._most)
+            _count("number of right predictions", event.correct, event.samples)
+            if not isinstance(event.loss, float | int) or not math.isfinite(event.loss):
+                raise Rejected(f"its loss is {event.loss!r}")
+        if isinstance(event, Evaluated):
+            for hits in (event.test, event.validation, event.global_test):
+                _check_hits(hits)
+
+
+def _check_hits(hits: Any) -> None:
+    try:
+        rows = [row for task in hits for row in task]
+        good = all(len(row) == 3 and 0 <= row[1] <= row[2] for row in rows)
+        good = good and all(type(number) is int for row in rows for number in row)
+    except TypeError:
+        good = False
+    if not good:
+        raise Rejected("its counts of right predictions cannot be")
+
+
+def _same(what: str, given: Any, wanted: Any) -> None:
+    if type(given) is not type(wanted) or given != wanted:
+        raise Rejected(f"its {what} is {given!r}, not {wanted!r}")
+
+
+def _count(what: str, value: Any, most: int) -> None:
+    if type(value) is not int or not 0 <= value <= most:
+        raise Rejected(f"its {what} is {value!r}; expected 0 to {most}")
+
+
+def _finite(name: str, tensor: Any) -> None:
+    if not isinstance(tensor, Tensor) or not bool(tensor.isfinite().all()):
+        raise Rejected(f"'{name}' has values that are not finite")
