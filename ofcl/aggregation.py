@@ -65,6 +65,51 @@ def weighted_fedavg(
     return average(models, [1] * len(models))
 
 
+def trimmed_mean(
+    updates: Sequence[Update], previous: Tensors | None = None, *, trim: float = 0.2
+) -> Tensors:
+    """Of every number, the mean without the largest and the smallest (Yin et al. 2018).
+
+    A share of `trim` of the clients, rounded up, goes at each end; all clients weigh the same.
+
+    >>> models = [{"w": torch.tensor([v])} for v in (1.0, 3.0, 99.0)]
+    >>> trimmed_mean([Update(k, model, 1, {}) for k, model in enumerate(models)])
+    {'w': tensor([3.])}
+    """
+    n = len(updates)
+    cut = min(math.ceil(round(trim * n, 6)), (n - 1) // 2)
+    return _of_each(updates, lambda values: values.sort(0).values[cut : n - cut].mean(0))
+
+
+def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
+    """Of every number, the median; all clients weigh the same."""
+    return _of_each(updates, lambda values: values.quantile(0.5, dim=0))
+
+
+def _of_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:
+    """Combines the clients' values (clients, …) of each tensor."""
+    names = updates[0].state
+    return {name: combine(torch.stack([u.state[name] for u in updates])) for name in names}
+
+
+def clipped(update: Update, model: Tensors, norm: float) -> Update:
+    """An update that goes at most so far from a model: whoever goes farther is pulled back.
+
+    >>> far = Update(0, {"w": torch.tensor([3.0, 4.0])}, 1, {})
+    >>> clipped(far, {"w": torch.zeros(2)}, norm=1.0).state["w"]
+    tensor([0.6000, 0.8000])
+    """
+    names = list(update.state)
+    start = [model[name] for name in names]
+    way = torch._foreach_sub([update.state[name] for name in names], start)
+    length = float(torch.nn.utils.get_total_norm(way))
+    if length <= norm:
+        return update
+    torch._foreach_mul_(way, norm / length)
+    state = dict(zip(names, torch._foreach_add(start, way), strict=True))
+    return replace(update, state=state)
+
+
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
     """A model with a share of the previous one."""
     names, values = list(model), list(model.values())
@@ -85,6 +130,7 @@ class Server:
         min_clients: int = 2,
         participation: float = 1.0,
         dropout: float = 0.0,
+        clip_norm: float | None = None,
         part: ServerPart | None = None,
         seed: int = 0,
     ) -> None:
@@ -95,7 +141,7 @@ class Server:
         self._attempt = 0  # rounds that were tried, also those for which too few clients came
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
         self._min_clients, self._participation = min_clients, participation
-        self._dropout, self._seed = dropout, seed
+        self._dropout, self._clip_norm, self._seed = dropout, clip_norm, seed
 
     def draw(self, waiting: Sequence[int], clients: int) -> list[int]:
         """Who of the waiting clients takes part: a seeded draw, less those that drop out.
@@ -118,6 +164,8 @@ class Server:
             return self.model
         no_previous = self.round == 0 and self._previous_start == "none"
         updates = self._as_wide(updates)
+        if self._clip_norm is not None:
+            updates = [clipped(update, self.model, self._clip_norm) for update in updates]
         previous = None if no_previous else self.model
         new = self._aggregate(updates, previous)
         if previous is not None:

@@ -49,6 +49,9 @@ class Engine(Protocol):
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Hands these clients what a method needs for the next task, and lets them begin it."""
 
+    def released(self) -> int:
+        """The most updates that have left one client."""
+
     def close(self) -> None:
         """The run is over, or is left."""
 

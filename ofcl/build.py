@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ofcl.aggregation import Aggregation, Server, fedavg, weighted_fedavg
+from ofcl.aggregation import Aggregation, Server, fedavg, median, trimmed_mean, weighted_fedavg
 from ofcl.client import Client, Schedule
 from ofcl.config import Settings
 from ofcl.data.dataset import Dataset
@@ -38,6 +38,7 @@ from ofcl.perturb import (
     Perturbation,
     choose_perturbations,
 )
+from ofcl.privacy import Privacy
 from ofcl.seeds import generator, private
 from ofcl.uncertainty import Scorer, find_score
 from ofcl.update import travelling
@@ -269,6 +270,7 @@ def join(
         batchnorm=settings.batchnorm,
         barrier=generative,
         anchored=settings.aggregation == "fedprox",
+        privacy=Privacy(settings.dp_clip, settings.dp_noise) if settings.dp_clip else None,
         seed=settings.seed,
     )
     if settings.aggregation == "fedprox":
@@ -378,6 +380,10 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
             class_weights=settings.class_weights,
             nested=settings.previous if settings.nested_average else 0.0,
         )
+    elif settings.aggregation == "trimmed-mean":
+        aggregate = functools.partial(trimmed_mean, trim=settings.trim)
+    elif settings.aggregation == "median":
+        aggregate = median
     part: ServerPart | None = None
     if (generative := METHODS[settings.method].generative) is not None:
         part = generative.server(generative_parts(settings, dataset, model, "server"))
@@ -389,6 +395,7 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         min_clients=settings.min_clients,
         participation=settings.participation,
         dropout=settings.dropout,
+        clip_norm=settings.clip_norm,
         part=part,
         seed=settings.seed,
     )

@@ -17,6 +17,8 @@ from ofcl.evaluation import Tested
 from ofcl.events import Evaluated, Event, Learned, Remembered
 from ofcl.methods.learner import Learner, Learning
 from ofcl.models.head import grown, outputs, width
+from ofcl.privacy import Privacy
+from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copy_tensors
 from ofcl.update import Update, travelling
 
@@ -85,7 +87,8 @@ class Client:
     stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
     knows how many there are. With a `barrier` it stays `between_tasks` until all have come so far,
     and the server hands out what the next task needs (`begin_task`). With `anchored` it keeps the
-    last global model (`anchor`), from which FedProx does not let it go far.
+    last global model (`anchor`), from which FedProx does not let it go far. With `privacy`, what it
+    sends is clipped and noisy.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Client:
         batchnorm: Literal["average", "reset", "local"] = "average",
         barrier: bool = False,
         anchored: bool = False,
+        privacy: Privacy | None = None,
         seed: int = 0,
     ) -> None:
         self.number, self.model, self.learner = number, model, learner
@@ -120,7 +124,17 @@ class Client:
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
         self._seen: list[list[int]] = []  # the classes of the tasks before
+        self._privacy = privacy
+        self._start: Tensors = {}
+        self.released = 0  # updates that have left it
+        self._noise = generator(seed, "privacy", number)
         self._bind()
+        if privacy is not None:
+            self._begin_from(self._travelling)
+
+    def _begin_from(self, model: Tensors) -> None:
+        """Notes the global model from which what it sends will be measured."""
+        self._start = {name: model[name].detach().clone() for name in self._travelling}
 
     def _bind(self) -> None:
         """Takes hold of the model's tensors: those that travel, and those that a client mixes."""
@@ -205,6 +219,10 @@ class Client:
         """What it sends at a communication point."""
         state = {name: torch.empty_like(value) for name, value in self._travelling.items()}
         copy_tensors(state, self._travelling)
+        self.released += 1
+        if self._privacy is not None:
+            start = grown(self._start, outputs(self.model), self._seed)
+            state = self._privacy.noised(state, start, self._noise)
         classes = dict(self._classes) if self._class_counts else {}
         return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 
@@ -216,6 +234,8 @@ class Client:
         self.learner.before_round()
         theirs = [global_model[name] for name in self._mixed]
         torch._foreach_lerp_(list(self._mixed.values()), theirs, self._mixing)
+        if self._privacy is not None:
+            self._begin_from(global_model)
         if self.anchor:
             torch._foreach_copy_(self.anchor, [global_model[name] for name in self._parameters])
         self.learner.after_round(global_model)
@@ -235,6 +255,9 @@ class Client:
         return {
             "model": self.model.state_dict(),
             "anchor": self.anchor,
+            "start": self._start,
+            "released": self.released,
+            "noise": self._noise.get_state(),
             "learner": self.learner.state(),
             "stream": self.stream.state(),
             "task": self.task,
@@ -254,6 +277,8 @@ class Client:
         self.model.load_state_dict(state["model"])
         for anchor, value in zip(self.anchor, state["anchor"], strict=True):
             anchor.copy_(value)
+        self._start, self.released = dict(state["start"]), int(state["released"])
+        self._noise.set_state(state["noise"])
         self.learner.load_state(state["learner"])
         self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])

@@ -194,7 +194,7 @@ class Settings(BaseModel):
     gan_lr: float = Field(2e-4, gt=0, description="fedcil: learning rate of Adam")
 
     # Server
-    aggregation: Literal["fedavg", "weighted", "fedprox"] = Field(
+    aggregation: Literal["fedavg", "weighted", "fedprox", "trimmed-mean", "median"] = Field(
         "fedavg", description="how the server averages"
     )
     mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
@@ -212,6 +212,23 @@ class Settings(BaseModel):
     )
     class_weights: Literal["class", "task"] = Field(
         "class", description="weighted: clients weigh by samples of the class, or of the task"
+    )
+    trim: float = Field(
+        0.2, ge=0, lt=0.5, description="trimmed-mean: share of the clients left out at each end"
+    )
+    clip_norm: float | None = Field(
+        None, gt=0, description="the server lets an update go at most so far from its model"
+    )
+    dp_clip: float | None = Field(
+        None,
+        gt=0,
+        description="differential privacy: how far an update may go, before noise",
+    )
+    dp_noise: float = Field(
+        1.0, ge=0, description="differential privacy: deviation of the noise, as a share of dp_clip"
+    )
+    dp_delta: float = Field(
+        1e-5, gt=0, lt=1, description="differential privacy: the δ for which ε is told"
     )
     mixing: float = Field(
         1.0, gt=0, le=1, description="share of the global model in what a client goes on with"

@@ -30,6 +30,7 @@ from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
 from ofcl.events import Event, Learned, TaskEnded
 from ofcl.parties import Elsewhere, Parties, dataset_parties, live_parties, save_dataset
+from ofcl.privacy import epsilon
 from ofcl.results import Result, summarise
 from ofcl.runs import Recorder, RunDirectory, counted
 from ofcl.state import State
@@ -221,6 +222,12 @@ class Run:
             tasks=None if self.settings.streams else self.settings.tasks,
             seconds=round(self._seconds, 3),
         )
+
+    def epsilon(self) -> float | None:
+        """The ε that the updates of a client have cost so far, at `dp_delta`; None: no privacy."""
+        if self.settings.dp_clip is None:
+            return None
+        return epsilon(self._engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
     def _save_is_due(self) -> bool:
         if self.settings.checkpoint_every is not None:

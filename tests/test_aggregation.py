@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ofcl import Server
-from ofcl.aggregation import average, fedavg, mix, weighted_fedavg
+from ofcl.aggregation import (
+    average,
+    clipped,
+    fedavg,
+    median,
+    mix,
+    trimmed_mean,
+    weighted_fedavg,
+)
 from ofcl.update import Update, travelling
 
 
@@ -117,3 +125,43 @@ def test_a_server_comes_back_whole():
     assert value(second.model) == 2.0
     assert second.round == 1
     assert first.draw(range(6), 6) == second.draw(range(6), 6)
+
+
+def test_median_and_trimmed_mean_by_hand():
+    updates = [update(k, v, {0: 10 * (k + 1)}) for k, v in enumerate((1.0, 2.0, 4.0, 9.0))]
+    assert value(median(updates)) == 3.0
+    assert value(trimmed_mean(updates, trim=0.25)) == 3.0
+    assert value(trimmed_mean(updates, trim=0.0)) == 4.0
+    assert value(trimmed_mean(updates[:1])) == 1.0  # nobody to leave out
+    assert value(trimmed_mean(updates[:2], trim=0.4)) == 1.5
+
+
+@given(
+    st.lists(st.floats(-5, 5, width=32), min_size=3, max_size=7),
+    st.sampled_from([-1e30, -7.0, 0.0, 1e30]),
+    st.sampled_from([median, trimmed_mean]),
+)
+def test_one_party_cannot_pull_the_model_out_of_the_others_range(honest, poison, robust):
+    values = [*honest, poison]
+    updates = [update(k, v, {0: 1}) for k, v in enumerate(values)]
+    assert min(honest) - 1e-4 <= value(robust(updates)) <= max(honest) + 1e-4
+
+
+@given(st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=6), st.floats(0.1, 10))
+def test_a_clipped_update_goes_no_farther_and_in_the_same_direction(values, norm):
+    model = {"w": torch.ones(len(values)), "kept": torch.zeros(1)}
+    given_ = Update(0, {"w": torch.tensor(values)}, 5, {})
+    way = clipped(given_, model, norm).state["w"] - model["w"]
+    before = given_.state["w"] - model["w"]
+    assert way.norm() <= norm * 1.001
+    assert torch.allclose(way * before.norm(), before * way.norm(), atol=1e-2, rtol=1e-3)
+    if before.norm() <= norm:
+        assert torch.equal(way, before)
+
+
+def test_the_server_clips_against_its_own_model():
+    server = Server({"w": torch.zeros(1)}, previous=0.0, clip_norm=1.0, min_clients=1)
+    server.aggregate([update(0, 100.0, {0: 1})])
+    assert value(server.model) == pytest.approx(1.0)
+    server.aggregate([update(0, 1.5, {0: 1})])
+    assert value(server.model) == pytest.approx(1.5)

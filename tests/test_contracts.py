@@ -19,7 +19,7 @@ COMBINATIONS = [
     for method, aggregation, protocol in itertools.product(
         KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published")
     )
-]
+] + [("er", "bottom", aggregation, "sound") for aggregation in ("trimmed-mean", "median")]
 
 
 def start(data, values, **more):

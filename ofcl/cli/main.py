@@ -67,7 +67,9 @@ def run(
     keep: Annotated[
         str | None, typer.Option(help="bottom or top: which uncertainty stays.")
     ] = None,
-    aggregation: Annotated[str | None, typer.Option(help="fedavg, weighted or fedprox.")] = None,
+    aggregation: Annotated[
+        str | None, typer.Option(help="fedavg, weighted, fedprox, trimmed-mean or median.")
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="sound (default) or published.")] = None,
     memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
@@ -279,9 +281,13 @@ def report(started: Run | None, result: Result, as_json: bool) -> None:
     directory = started.directory if started else None
     if as_json:
         where: dict[str, Any] = {"directory": str(directory.path)} if directory else {}
-        print(json.dumps({**where, **result.to_json()}))
+        private = {"epsilon": started.epsilon()} if started else {}
+        print(json.dumps({**where, **result.to_json(), **private}))
         return
     print_result(out_console, result)
+    if started is not None and (cost := started.epsilon()) is not None:
+        told = f"ε {cost:.2f} at δ {started.settings.dp_delta:g}"
+        out_console.print(f"privacy: what each client sent, {told}", highlight=False)
     if directory is not None:
         out_console.print(f"saved in {directory.path}", highlight=False, soft_wrap=True)
 

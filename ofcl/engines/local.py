@@ -202,6 +202,10 @@ class LocalEngine:
         for number in clients:
             self._clients[number].begin_task(global_model, handed)
 
+    def released(self) -> int:
+        """The most updates that have left one client."""
+        return max(client.released for client in self._clients)
+
     def close(self) -> None:
         """Nothing is left to end."""
 

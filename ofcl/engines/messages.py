@@ -43,6 +43,7 @@ class Reply:
     client: int
     status: Status
     learned: int  # mini-batches so far
+    released: int  # updates that have left it so far
     events: list[Event]  # since the last answer that came
     update: Update | None  # at a communication point, or at the end of a task
 

@@ -82,14 +82,16 @@ class Party:
         elif client.finished:
             status = "finished"
         sends = status in ("waiting", "between-tasks")
+        update = client.update() if sends else None
         return Reply(
             run=request.run,
             exchange=request.exchange,
             client=client.number,
             status=status,
             learned=client.learned,
+            released=client.released,
             events=[event for _, event in self._unseen],
-            update=client.update() if sends else None,
+            update=update,
         )
 
     def _save(self, client: Client) -> None:

@@ -65,6 +65,7 @@ class RemoteEngine:
         self._handed: Tensors = {}
         self._updates: dict[int, Update] = {}  # of those that wait
         self._untold: list[Event] = []
+        self._released = 0
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
@@ -112,6 +113,7 @@ class RemoteEngine:
     def _note(self, reply: Reply) -> None:
         self._status[reply.client], self._steps[reply.client] = reply.status, []
         self._seen[reply.client] = reply.exchange
+        self._released = max(self._released, reply.released)
         self._untold += reply.events
         if reply.update is not None:
             self._updates[reply.client] = reply.update
@@ -152,6 +154,10 @@ class RemoteEngine:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
 
+    def released(self) -> int:
+        """The most updates that have left one client."""
+        return self._released
+
     def close(self) -> None:
         """No request will come any more."""
         self._courier.close()
@@ -163,6 +169,7 @@ class RemoteEngine:
             "status": list(self._status),
             "steps": [list(steps) for steps in self._steps],
             "seen": list(self._seen),
+            "released": self._released,
             "handed": self._handed,
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._untold],
@@ -172,7 +179,7 @@ class RemoteEngine:
         """Puts back what `state` took."""
         self._exchange, self._handed = int(state["exchange"]), state["handed"]
         self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]
-        self._seen = list(state["seen"])
+        self._seen, self._released = list(state["seen"]), int(state["released"])
         updates = map(unpack_update, state["updates"])
         self._updates = {update.client: update for update in updates}
         self._untold = [from_json(event) for event in state["untold"]]

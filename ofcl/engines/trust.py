@@ -49,6 +49,7 @@ class Gate:
         if reply.status not in get_args(Status):
             raise Rejected(f"its status is {reply.status!r}")
         _count("number of mini-batches", reply.learned, 10**12)
+        _count("number of updates", reply.released, reply.exchange)
         for event in reply.events:
             self._check_event(event, client)
         sends = reply.status in ("waiting", "between-tasks")
