@@ -356,7 +356,14 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         parts = PolicyParts(draws, make_scorer, settings.keep, settings.rescore)
         # There is never more to remember than there is; of a stream nobody knows.
         size = min(settings.memory, len(dataset.y_train) or settings.memory)
-        memory = Memory(size, policy(parts), draws, settings.memory_rule, dataset.x_train.device)
+        memory = Memory(
+            size,
+            policy(parts),
+            draws,
+            settings.memory_rule,
+            dataset.x_train.device,
+            settings.memory_age,
+        )
     return Replay(
         model=model,
         optimizer=build_optimizer(settings, model),

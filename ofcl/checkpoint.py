@@ -42,19 +42,10 @@ class Checkpoint(NamedTuple):
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Writes a checkpoint beside the others, then makes it count by renaming; keeps two."""
     partial = folder / "partial"
-    tensors, tree = flatten(checkpoint.state)
-    content = json.dumps(
-        {"events": checkpoint.events, "seconds": checkpoint.seconds, "state": tree}
-    )
     with explained(folder.parent):
         try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            save_file(tensors, partial / "tensors.safetensors")
-            sync(partial / "tensors.safetensors")
-            digest = _digest(content, partial / "tensors.safetensors")
-            write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
-            target = _place(folder, checkpoint.events, digest)
+            partial = _written(folder, checkpoint)
+            target = _place(folder, checkpoint.events, _digest_of(partial))
             if _is_whole(target):  # a resumed run has come here again: it is the same state
                 shutil.rmtree(partial)
                 return
@@ -68,6 +59,26 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     found = _found(folder)
     for other in [*(path for path in found if path > target), *found[found.index(target) + KEPT :]]:
         shutil.rmtree(other, ignore_errors=True)
+
+
+def _written(folder: Path, checkpoint: Checkpoint) -> Path:
+    """A checkpoint under another name, which does not count yet."""
+    partial = folder / "partial"
+    tensors, tree = flatten(checkpoint.state)
+    content = json.dumps(
+        {"events": checkpoint.events, "seconds": checkpoint.seconds, "state": tree}
+    )
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    save_file(tensors, partial / "tensors.safetensors")
+    sync(partial / "tensors.safetensors")
+    digest = _digest(content, partial / "tensors.safetensors")
+    write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
+    return partial
+
+
+def _digest_of(path: Path) -> str:
+    return str(json.loads((path / "state.json").read_text(encoding="utf-8"))["sha256"])
 
 
 def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
@@ -87,6 +98,32 @@ def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | N
             "backup, or run anew with another --out"
         )
     return None
+
+
+def rewrite(folder: Path, change: Callable[[State], None]) -> int:
+    """Changes the state in every checkpoint, and leaves none as it was; gives how many there are.
+
+    One that is damaged cannot be changed, and is an error: nobody knows what it still holds.
+    """
+    found = _found(folder)
+    checkpoints = [_readable(path) for path in found]  # all, before anything is changed
+    for path, checkpoint in zip(found, checkpoints, strict=True):
+        change(checkpoint.state)
+        partial = _written(folder, checkpoint)
+        shutil.rmtree(path)
+        partial.rename(path)
+        sync(folder)
+    return len(found)
+
+
+def _readable(path: Path) -> Checkpoint:
+    try:
+        return _read(path)
+    except _DAMAGE as error:
+        raise OfclError(
+            f"checkpoint '{path}' is damaged ({error}): what it holds cannot be told. Delete it if "
+            "the other one is enough, and try again"
+        ) from None
 
 
 def newest(folder: Path) -> int | None:

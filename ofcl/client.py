@@ -277,13 +277,14 @@ class Client:
         self.model.load_state_dict(state["model"])
         for anchor, value in zip(self.anchor, state["anchor"], strict=True):
             anchor.copy_(value)
-        self._start, self.released = dict(state["start"]), int(state["released"])
-        self._noise.set_state(state["noise"])
+        if "released" in state:
+            self._start, self.released = dict(state["start"]), int(state["released"])
+            self._noise.set_state(state["noise"])
         self.learner.load_state(state["learner"])
         self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
-        self._told = int(state["told"])
+        self._told = int(state.get("told", self.learned))  # here and below: older ones have none
         self._classes = Counter(dict(state["classes"]))

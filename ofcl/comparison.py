@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ class Line:
     global_A: Spread
     global_F: Spread
     A_by_seed: dict[int, list[float]]  # of each client
+    A_over_seeds: Spread
+    F_over_seeds: Spread
     A_over_clients: Spread  # of the clients' means over seeds
     F_over_clients: Spread
     A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
@@ -82,11 +85,19 @@ def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
     for path in map(Path, paths):
         if not path.exists():
             raise OfclError(f"no such directory: '{path}'")
-        below = sorted(p.parent for p in path.rglob("settings.toml"))
+        below = sorted(_runs_below(path))
         if not below:
             raise OfclError(f"no run in '{path}': a run directory has a settings.toml")
         found += below
     return [RunDirectory(path) for path in dict.fromkeys(found)]
+
+
+def _runs_below(path: Path) -> Iterator[Path]:
+    """The run directories at a path and below; it does not look into them, for some may go on."""
+    for folder, inside, files in os.walk(path):
+        if "settings.toml" in files:
+            inside.clear()
+            yield Path(folder)
 
 
 def compare(paths: Iterable[str | Path]) -> tuple[list[Line], list[Path]]:
@@ -151,30 +162,40 @@ def telling(settings: Sequence[Settings]) -> list[str]:
     return always + [name for name in rest if len(own(name)) > 1]
 
 
+def _told(settings: Settings, name: str) -> Any:
+    """A setting as it is told: who learns from streams has no dataset."""
+    return "streams" if name == "dataset" and settings.streams else getattr(settings, name)
+
+
 def _line(runs: list[tuple[Settings, Result]], told: list[str]) -> Line:
     settings = runs[0][0]
     results = [result for _, result in runs]
     measures = {"A": metrics.last_accuracy, "F": metrics.forgetting}
 
-    def clients(name: str) -> Spread:
-        return over_clients([[measures[name](m) for m in result.accuracy] for result in results])
+    def of_each(name: str, result: Result) -> list[float | None]:
+        return [measures[name](metrics.to_its_end(matrix)) for matrix in result.accuracy]
 
-    def spread(name: str) -> Spread:
-        if settings.spread == "clients" and name in measures:
-            return clients(name)
+    def clients(name: str) -> Spread:
+        return over_clients([of_each(name, result) for result in results])
+
+    def seeds(name: str) -> Spread:
         return over_seeds([getattr(result, name) for result in results])
 
+    def spread(name: str) -> Spread:
+        return clients(name) if settings.spread == "clients" and name in measures else seeds(name)
+
     return Line(
-        settings={name: getattr(settings, name) for name in told},
+        settings={name: _told(settings, name) for name in told},
         seeds=tuple(sorted(s.seed for s, _ in runs)),
         A=spread("A"),
         F=spread("F"),
         global_A=spread("global_A"),
         global_F=spread("global_F"),
         A_by_seed={
-            s.seed: [a for m in result.accuracy if (a := metrics.last_accuracy(m)) is not None]
-            for s, result in runs
+            s.seed: [a for a in of_each("A", result) if a is not None] for s, result in runs
         },
+        A_over_seeds=seeds("A"),
+        F_over_seeds=seeds("F"),
         A_over_clients=clients("A"),
         F_over_clients=clients("F"),
     )

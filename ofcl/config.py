@@ -120,6 +120,9 @@ class Settings(BaseModel):
 
     # Memory
     memory: int = Field(200, ge=1, description="samples a client remembers, M")
+    memory_age: int | None = Field(
+        None, ge=1, description="a sample is forgotten when so many others have come; none: never"
+    )
     keep: Literal["bottom", "top"] = Field(
         "bottom", description="of each class, keep the least uncertain or the most uncertain"
     )

@@ -98,7 +98,7 @@ class _Offer:
 
 
 class Memory:
-    """At most `size` samples, chosen by a policy.
+    """At most `size` samples, chosen by a policy; none older than `age`, counted in arrivals.
 
     >>> memory = Memory(4, Policy(random_key(torch.Generator())), torch.Generator())
     >>> memory.update(torch.rand(10, 3), torch.tensor([0] * 8 + [1] * 2), task=0)
@@ -113,8 +113,9 @@ class Memory:
         generator: torch.Generator,
         rule: Literal["even", "released"] = "even",
         device: torch.device | None = None,
+        age: int | None = None,
     ) -> None:
-        self.size, self.policy, self.rule = size, policy, rule
+        self.size, self.policy, self.rule, self.age = size, policy, rule, age
         self._device = device  # None: where the first sample is
         self._generator = generator
         self._table = _Table(size)
@@ -158,6 +159,7 @@ class Memory:
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
         """Offers a mini-batch; `current` are the classes of the task (the `released` rule asks)."""
         self._settle()
+        self._expire()
         new = self._enter(x, y.numpy(), task or 0)
         groups = self._groups | self._joined(new)
         counts = {c: len(rows) for c, rows in groups.items()}
@@ -225,7 +227,7 @@ class Memory:
         if self.policy.scorer is not None:
             self.policy.scorer.load_state(state["scorer"])
         self._arrived, self._offer = int(state["arrived"]), None
-        self._dropped = state["dropped"].numpy()
+        self._dropped = state.get("dropped", torch.empty(0)).numpy()  # older ones have none
         places: np.ndarray = state["places"].numpy()
         for name, column in self._table.columns().items():
             column[places] = state["samples"][name].numpy()
@@ -256,6 +258,17 @@ class Memory:
         table.id[new] = np.arange(self._arrived, self._arrived + n)
         self._arrived += n
         return new
+
+    def _expire(self) -> None:
+        """Forgets samples since which more than `age` others have come."""
+        if self.age is None:
+            return
+        young = self._table.id >= self._arrived - self.age
+        if young[: self.size][self._used].all():
+            return
+        self._used &= young[: self.size]
+        kept = {c: rows[young[rows]] for c, rows in self._groups.items()}
+        self._groups = {c: rows for c, rows in kept.items() if len(rows)}
 
     def _by_class(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """Rows by class, in their order; without balance all are of one."""

@@ -60,13 +60,39 @@ def merge(hits: Sequence[Hits]) -> Hits:
     return [sorted(classes.values()) for classes in merged]
 
 
+def to_its_end(matrix: Sequence[Row]) -> list[Row]:
+    """The matrix of a client up to the last task that it has been tested after.
+
+    >>> to_its_end([[90.0, None, None], [40.0, 80.0, None], [None, None, None]])
+    [[90.0, None], [40.0, 80.0]]
+    """
+    reached = [n for n, row in enumerate(matrix) if any(value is not None for value in row)]
+    end = max(reached, default=-1) + 1
+    return [list(row[:end]) for row in matrix[:end]]
+
+
+def falls(matrix: Sequence[Row]) -> Row:
+    """How far each task but the last has fallen from its best.
+
+    >>> falls([[90.0, None], [40.0, 80.0]])
+    [50.0]
+    """
+    found: Row = []
+    for task in range(len(matrix) - 1):
+        before = [row[task] for row in matrix[:-1]]
+        best = max((value for value in before if value is not None), default=None)
+        last = matrix[-1][task]
+        found.append(None if best is None or last is None else best - last)
+    return found
+
+
 def last_accuracy(matrix: Sequence[Row]) -> float | None:
     """A of one client: the mean over tasks of the accuracy after the last one.
 
     >>> last_accuracy([[90.0, None], [40.0, 80.0]])
     60.0
     """
-    return mean(matrix[-1])
+    return mean(matrix[-1]) if matrix else None
 
 
 def forgetting(matrix: Sequence[Row]) -> float | None:
@@ -75,10 +101,4 @@ def forgetting(matrix: Sequence[Row]) -> float | None:
     >>> forgetting([[90.0, None], [40.0, 80.0]])
     50.0
     """
-    falls: Row = []
-    for task in range(len(matrix) - 1):
-        before = [row[task] for row in matrix[:-1]]
-        best = max((value for value in before if value is not None), default=None)
-        last = matrix[-1][task]
-        falls.append(None if best is None or last is None else best - last)
-    return mean(falls)
+    return mean(falls(matrix))

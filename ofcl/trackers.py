@@ -109,9 +109,10 @@ def open_tracking(
     name: str, run: RunDirectory, settings: Settings, events: Iterable[Event] = ()
 ) -> Tracking:
     """A tracker by name for a run; `events` are those of a run that is resumed."""
-    check_trackers([name])
     values = {key: str(value) for key, value in settings.model_dump().items() if value is not None}
-    return Tracking(name, TRACKERS[name](run, values), events)
+    past = list(events)
+    tracker = TRACKERS[name](run, values, Meter(past).step)
+    return Tracking(name, tracker, past)
 
 
 def check_trackers(names: Iterable[str]) -> None:
@@ -126,10 +127,12 @@ def check_trackers(names: Iterable[str]) -> None:
 class TensorBoard:
     """Event files in the run directory, for `tensorboard --logdir`."""
 
-    def __init__(self, run: RunDirectory, settings: dict[str, str]) -> None:
+    def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(run.path / "tensorboard"))
+        # What was logged behind this step is done, and logged, again.
+        purge = step + 1 if step else None
+        self._writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=purge)
         rows = "\n".join(f"| {key} | {value} |" for key, value in settings.items())
         self._writer.add_text("settings", f"| setting | value |\n| --- | --- |\n{rows}")
 
@@ -146,28 +149,35 @@ class TensorBoard:
 class MLflow:
     """A run of the tracking server in MLFLOW_TRACKING_URI; by default the file `mlflow.db` here."""
 
-    def __init__(self, run: RunDirectory, settings: dict[str, str]) -> None:
+    def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
         from mlflow.entities import Param
         from mlflow.tracking import MlflowClient
 
-        self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db"))
+        here = f"sqlite:///{Path('mlflow.db').resolve()}"
+        store = os.environ.get("MLFLOW_TRACKING_URI") or _known(run.path, "mlflow_uri") or here
+        self._client = MlflowClient(store)
         self._run = _known(run.path, "mlflow")
+        self._logged: dict[str, int] = {}  # the last step of each number that is there already
         if not self._run:
             found = self._client.get_experiment_by_name("ofcl")
             where = found.experiment_id if found else self._client.create_experiment("ofcl")
             self._run = self._client.create_run(where, run_name=run.path.name).info.run_id
-            _remember(run.path, "mlflow", self._run)
+            _remember(run.path, mlflow=self._run, mlflow_uri=store)
             named = [Param(key, value[:500]) for key, value in settings.items()]
             self._client.log_batch(self._run, params=named)
         else:
             self._client.update_run(self._run, status="RUNNING")
+            for name in self._client.get_run(self._run).data.metrics:
+                history = self._client.get_metric_history(self._run, name)
+                self._logged[name] = max(metric.step for metric in history)
 
     def log(self, numbers: Numbers, step: int) -> None:
         """Logs numbers of one step."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        named = [Metric(name, value, now, step) for name, value in numbers.items()]
+        new = {name: v for name, v in numbers.items() if step > self._logged.get(name, -1)}
+        named = [Metric(name, value, now, step) for name, value in new.items()]
         self._client.log_batch(self._run, metrics=named)
 
     def close(self, failed: bool) -> None:
@@ -178,7 +188,7 @@ class MLflow:
 class WeightsAndBiases:
     """A run of the project `ofcl`; WANDB_MODE=offline keeps it in the run directory."""
 
-    def __init__(self, run: RunDirectory, settings: dict[str, str]) -> None:
+    def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
         import wandb
 
         known = _known(run.path, "wandb")
@@ -191,7 +201,7 @@ class WeightsAndBiases:
             config=settings,
             settings=wandb.Settings(console="off", quiet=True),
         )
-        _remember(run.path, "wandb", self._run.id)
+        _remember(run.path, wandb=self._run.id)
 
     def log(self, numbers: Numbers, step: int) -> None:
         """Logs numbers of one step."""
@@ -208,13 +218,13 @@ def _known(folder: Path, tracker: str) -> str:
     return str(json.loads(path.read_text()).get(tracker, "")) if path.exists() else ""
 
 
-def _remember(folder: Path, tracker: str, name: str) -> None:
+def _remember(folder: Path, **names: str) -> None:
     path = folder / "tracked.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**known, tracker: name}) + "\n")
+    path.write_text(json.dumps({**known, **names}) + "\n")
 
 
-TRACKERS: dict[str, Callable[[RunDirectory, dict[str, str]], Tracker]] = {
+TRACKERS: dict[str, Callable[[RunDirectory, dict[str, str], int], Tracker]] = {
     "tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WeightsAndBiases,
 }  # fmt: skip
 """Every tracker by name; the extra to install is called the same."""

@@ -239,3 +239,31 @@ def test_what_stays_is_settled_when_somebody_asks():
     assert memory._offer is not None
     assert sorted(memory.x[:, 0].tolist()) == [1, 3]
     assert memory._offer is None
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_what_is_too_old_is_forgotten(balanced):
+    draws = generator(0, "age")
+    policy = Policy(random_key(draws), balanced=balanced)
+    memory = Memory(20, policy, draws, age=30)
+    for n in range(20):
+        x = torch.arange(10 * n, 10 * n + 10, dtype=torch.float).view(10, 1)
+        memory.update(x, torch.arange(10) % 3, task=n)
+        ids = memory.samples.id
+        assert (ids >= 10 * n - 30).all()
+        assert torch.equal(memory.x[:, 0].long(), ids)
+        assert len(memory) == min(20, 10 * (n + 1))
+    old = memory.state()
+    other = Memory(20, policy, draws, age=30)
+    other.load_state(old)
+    assert other.samples.id.tolist() == memory.samples.id.tolist()
+
+
+def test_without_new_samples_of_a_class_age_empties_it():
+    draws = generator(0, "age")
+    memory = Memory(10, Policy(random_key(draws)), draws, age=25)
+    memory.update(torch.zeros(10, 1), torch.zeros(10, dtype=torch.long), task=0)
+    for _ in range(4):
+        memory.update(torch.ones(10, 1), torch.ones(10, dtype=torch.long), task=1)
+    assert set(memory.samples.y.tolist()) == {1}
+    assert len(memory) == 10

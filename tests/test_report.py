@@ -7,8 +7,11 @@ import json
 import re
 import shutil
 import threading
+import types
 import urllib.error
 import urllib.request
+import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,11 +20,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import ofcl
-from ofcl import OfclError, Run, make_settings, settings_files
-from ofcl.checkpoint import load_checkpoint
+from ofcl import Memory, OfclError, Policy, Run, make_settings, metrics, settings_files
+from ofcl.checkpoint import load_checkpoint, rewrite
 from ofcl.cli.main import app
 from ofcl.data import load_dataset
-from ofcl.report import series
+from ofcl.events import Evaluated, Remembered
+from ofcl.report import figures, series
 from ofcl.report.follow import Follower, serve
 from ofcl.report.page import as_html, make_report, save_figures
 from ofcl.report.parts import forgetting_against_er
@@ -89,8 +93,17 @@ def test_accuracy_and_forgetting_of_a_run_that_goes_on():
     first, second, third = series.accuracy_over_time(matrix)
     assert (first.x, first.y) == ([1.0, 2.0], [90.0, 40.0])
     assert (second.x, third.x) == ([2.0], [])
-    assert series.forgetting_by_task(matrix) == [50.0]
-    assert series.forgetting_by_task([[None]]) == []
+    assert series.forgetting_by_task([matrix]) == [50.0]
+    other = [[60.0, None, None], [None, None, None], [None, None, None]]  # it is behind
+    assert series.forgetting_by_task([matrix, other]) == [50.0]
+    assert series.forgetting_by_task([[[None]]]) == []
+
+
+def test_forgetting_of_tasks_is_on_average_that_of_the_run(demo):
+    for method in METHODS:
+        result = result_of(demo / method)
+        falls = series.forgetting_by_task(result["accuracy"])
+        assert sum(falls) / len(falls) == pytest.approx(result["F"])
 
 
 def test_megabytes_add_up():
@@ -107,6 +120,22 @@ def test_forgetting_against_er(demo):
     found = forgetting_against_er(experiments["none"], list(experiments.values()))
     assert found == pytest.approx(100 * (F["er"] - F["none"]) / F["er"])
     assert forgetting_against_er(experiments["er"], list(experiments.values())) is None
+
+
+def test_forgetting_is_compared_with_an_er_that_differs_in_the_method_alone(tmp_path, blobs):
+    for clients, tasks in ((2, 3), (3, 2)):
+        for method in ("er", "cbr"):
+            out = tmp_path / f"{method}-{clients}"
+            ofcl.run(blobs, out=out, **{**TINY, "method": method, "clients": clients,
+                                        "tasks": tasks})  # fmt: skip
+    experiments = read_experiments([tmp_path])
+    F = {path.name: result_of(path)["F"] for path in tmp_path.iterdir()}
+    for experiment in experiments:
+        made = experiment.runs[0].settings
+        found = forgetting_against_er(experiment, experiments)
+        er, own = F[f"er-{made.clients}"], F[f"{made.method}-{made.clients}"]
+        wanted = 100 * (er - own) / er if made.method == "cbr" and er > 0 else None
+        assert found == (wanted if wanted is None else pytest.approx(wanted))
 
 
 # What memories hold
@@ -147,6 +176,74 @@ def test_pictures_are_those_of_the_memory_and_of_the_data(demo):
         assert len(memory.dropped) > 0
 
 
+def test_age_task_and_uncertainty_are_those_of_the_sample(demo):
+    (experiment,) = read_experiments([demo / "bi"])
+    for memory in read_memories(experiment.runs[0], most=1000):
+        state = load_checkpoint(demo / "bi" / "checkpoint", print).state["engine"]["clients"]
+        held = state[memory.client]["learner"]["memory"]
+        table = held["samples"]
+        known = {n: (t, k, y) for n, t, k, y in zip(*(table[c].tolist() for c in (
+            "id", "task", "key", "y")), strict=True)}  # fmt: skip
+        labels = load_dataset("fashion-mini").labels
+        assert len(memory.samples) == len(known)
+        for sample in memory.samples:
+            task, key, y = known[sample.number]
+            assert (sample.task, sample.label) == (task, labels[y])
+            assert sample.uncertainty == pytest.approx(key)
+            assert sample.age == held["arrived"] - 1 - sample.number
+        assert held["arrived"] == 6 * 10 * 5  # mini-batches, samples, tasks
+        assert len({sample.uncertainty for sample in memory.samples}) > 10
+
+
+def test_what_memories_hold_at_the_end_is_what_was_told_last(demo):
+    (experiment,) = read_experiments([demo / "cbr"])
+    run = experiment.runs[0]
+    last = {event["client"]: event for event in run.of("remembered")}
+    assert len(run.of("remembered")) == 3 * 5  # at the end of each task
+    for memory in read_memories(run, most=1000):
+        counted = Counter((s.task, run.labels.index(s.label)) for s in memory.samples)
+        told = {(task, c): n for task, c, n in last[memory.client]["held"]}
+        assert told == counted
+        assert last[memory.client]["batches"] == 6 * 5
+    part = make_report([demo / "cbr"]).experiments[0].runs[0]
+    numbers = {drawn.name: drawn.numbers for drawn in part.memory}
+    tasks = [f"task {t}" for t in range(1, 6)]
+    assert numbers["memory-by-task"].columns == ["mini-batches", *tasks]
+    assert numbers["memory-by-class"].columns == ["mini-batches", *run.labels]
+    for name in ("memory-by-task", "memory-by-class"):
+        assert sum(map(float, numbers[name].rows[-1][1:])) == 3 * 30
+
+
+def test_a_resumed_run_tells_the_same_of_its_memories(tmp_path, blobs, monkeypatch):
+    monkeypatch.setattr("ofcl.client.TOLD_EVERY", 3)
+    made = make_settings({**TINY, "method": "bi", "checkpoint_every": 1})
+    whole = Run(made, blobs)
+    events = list(whole)
+    assert sum(isinstance(event, Remembered) for event in events) > 2 * 3 * 2
+    for n, _ in enumerate(Run(made, blobs, tmp_path / "run")):
+        if n == 45:
+            break
+    resumed = Run.resume(tmp_path / "run", blobs)
+    list(resumed)
+    assert resumed.events == events
+    for one, other in zip(whole._engine._clients, resumed._engine._clients, strict=True):
+        kept = [client.learner.memory.state()["dropped"] for client in (one, other)]
+        assert len(kept[0]) > 20
+        assert torch.equal(*kept)
+
+
+def test_of_those_that_went_the_newest_are_known(monkeypatch):
+    monkeypatch.setattr("ofcl.memory.DROPPED", 4)
+    scorer = types.SimpleNamespace(frozen=True, state=dict)
+    memory = Memory(2, Policy(lambda x: x[:, 0], scorer=scorer), torch.Generator())
+    for start in (10, 20, 30):
+        x = torch.arange(start, start + 3, dtype=torch.float).view(3, 1)
+        memory.update(x, torch.zeros(3, dtype=torch.long), task=0)
+    assert sorted(memory.samples.key.tolist()) == [10, 11]
+    assert sorted(memory.state()["dropped"].tolist()) == [22, 30, 31, 32]
+    assert memory.held() == [[0, 0, 2]]
+
+
 @pytest.mark.parametrize("keep", ["bottom", "top"])
 def test_uncertainty_is_what_the_policy_sorts_by(tmp_path, images, keep):
     ofcl.run(images, out=tmp_path / "run", method="bi", keep=keep, **TINY_IMAGES)
@@ -185,7 +282,12 @@ def test_texts_are_found_by_their_number(tmp_path, monkeypatch):
         numbers = dict(zip(held["samples"]["id"].tolist(), held["x"][:, 0].tolist(), strict=True))
         for sample in memory.samples:
             assert sample.text == f"something about {sample.label} {numbers[sample.number]:.0f}"
-    (tmp_path / "texts.csv").unlink()  # the report does without
+    # When the file has changed, or is gone, numbers are shown instead of others' texts.
+    for changed in (rows[3:] + rows[:2], rows[:30]):
+        (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(changed) + "\n")
+        samples = read_memories(experiment.runs[0], most=100)[0].samples
+        assert not any("about" in sample.text for sample in samples)
+    (tmp_path / "texts.csv").unlink()
     assert read_memories(experiment.runs[0], most=1)[0].samples[0].text
 
 
@@ -220,6 +322,133 @@ def test_the_heat_maps_say_what_result_json_says(demo):
     mean = series.mean_matrix(result["accuracy"])
     wanted = numbers_in([mean, result["global_accuracy"], *result["accuracy"]])
     assert values_of(html) == pytest.approx(wanted)
+
+
+def cells(html, first):
+    """The cells of the table row whose first cell has this text."""
+    for row in re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL):
+        texts = [re.sub(r"<[^>]+>", "", c) for c in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        if texts and texts[0] == first:
+            return texts
+    raise AssertionError(first)
+
+
+def test_the_tables_say_what_result_json_says(demo):
+    html = as_html(make_report([demo]))
+    for method in METHODS:
+        result = result_of(demo / method)
+        A, F = f"{result['A']:.2f}", f"{result['F']:.2f}"
+        each = [metrics.last_accuracy(matrix) for matrix in result["accuracy"]]
+        summary = cells(html, method)
+        assert (summary[2], summary[4]) == (A, F)
+        assert summary[3] == f"{A} ± {np.std(each):.2f}"
+        assert summary[6] == f"{result['global_A']:.2f}"
+        sent, received = (f"{result[k] / 1e6:,.1f} MB" for k in ("bytes_sent", "bytes_received"))
+        assert cells(html, f"{method}, seed 0")[1:] == [
+            "finished", A, F, str(result["rounds"]), sent, received, f"{result['seconds']:.1f} s",
+        ]  # fmt: skip
+    assert cells(html, "method") == ["method", "bi", "cbr", "er", "none"]
+    assert cells(html, "clients") == ["clients", "3"]
+
+
+def test_a_run_that_is_not_finished_is_not_in_the_summary(tmp_path, blobs):
+    ofcl.run(blobs, out=tmp_path / "cbr", method="cbr", **TINY)
+    made = make_settings({**TINY, "method": "er", "checkpoint_every": 1})
+    for event in Run(made, blobs, tmp_path / "er"):
+        if isinstance(event, Evaluated) and event.task == 2:
+            break  # one client of two has ended its last task
+    report = make_report([tmp_path])
+    assert [line.settings["method"] for line in report.lines] == ["cbr"]
+    assert "not finished" in cells(as_html(report), "er, seed 0")[1]
+
+
+def test_runs_of_the_same_seed_are_told_apart(tmp_path, blobs):
+    for name in ("one", "two"):
+        ofcl.run(blobs, out=tmp_path / name, method="er", **TINY)
+    html = as_html(make_report([tmp_path]))
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert {"er-seed-0-one", "er-seed-0-two"} <= set(ids)
+
+
+def test_a_damaged_run_shows_what_can_be_read(tmp_path, blobs):
+    ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
+    for path in (tmp_path / "run" / "checkpoint").rglob("state.json"):
+        path.write_text("{")
+    html = as_html(make_report([tmp_path]))
+    assert "every checkpoint in" in html
+    assert 'data-name="along-the-stream"' in html
+
+
+def test_a_run_of_an_older_version(tmp_path, blobs):
+    """Without what later versions record; it is shown, and can be resumed."""
+    made = make_settings({**TINY, "method": "bi", "checkpoint_every": 1})
+    whole = ofcl.run(blobs, **{**TINY, "method": "bi"})
+    for n, _ in enumerate(Run(made, blobs, tmp_path / "run")):
+        if n == 40:
+            break
+    run = RunDirectory(tmp_path / "run")
+
+    def older(state):
+        for client in state["engine"]["clients"]:
+            for key in ("told", "start", "released", "noise"):
+                del client[key]
+            del client["learner"]["memory"]["dropped"]
+
+    rewrite(run.checkpoints, older)
+    settings = (run.path / "settings.toml").read_text()
+    (run.path / "settings.toml").write_text(
+        re.sub(r"\[form\].*?\n\n", "", settings, flags=re.DOTALL)
+    )
+    assert "not finished" in as_html(make_report([tmp_path]))
+    assert ofcl.resume(run.path, dataset=blobs).A == whole.A
+
+
+@pytest.mark.parametrize("labels", [("$x^$", "_private"), ("猫", "$y_$")])
+def test_any_name_of_a_class_can_be_drawn(tmp_path, labels):
+    def readings(seed):
+        draw = np.random.default_rng(seed)
+        for n in range(60):
+            yield draw.normal(3 * (n // 30), 1, size=4), labels[n // 30]
+
+    ofcl.run(streams=[readings(0), readings(1)], out=tmp_path / "run", method="er", memory=10,
+             burn_in=1)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        html = as_html(make_report([tmp_path]))
+    legend = html[html.index('data-name="memory-by-class"') :].split("</figure>")[0]
+    for label in labels:
+        assert label in legend.split("<figcaption")[0]
+
+
+def test_many_classes_are_drawn_with_the_others_together():
+    held = series.Composition([1, 2], {c: [float(c), 1.0] for c in range(30)})
+    some, others = series.largest(held, 18)
+    assert len(some.counts) == 19
+    assert others == 12
+    assert np.sum(list(some.counts.values())) == np.sum(list(held.counts.values()))
+
+
+def test_the_heights_of_bars_are_the_numbers():
+    figure = figures.bars({"forgetting": [5.0, None, -2.0]}, x="task", y="points")
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert heights[0] == 5.0
+    assert np.isnan(heights[1])
+    assert heights[2] == -2.0
+    figure = figures.histogram({"kept": [0.0, 0.5, 0.5], "dropped": [0.1]}, x="u")
+    kept, dropped = np.split(np.array([p.get_height() for p in figure.axes[0].patches]), 2)
+    assert kept.sum() == pytest.approx(100)
+    assert dropped.sum() == pytest.approx(100)
+    assert kept.max() == pytest.approx(200 / 3)
+
+
+def test_a_page_of_many_clients_stays_small(tmp_path, blobs):
+    many = {**TINY, "clients": 20, "tasks": 2, "method": "er", "batch_size": 2}
+    ofcl.run(blobs, out=tmp_path / "run", **many)
+    (experiment,) = read_experiments([tmp_path])
+    memories = read_memories(experiment.runs[0], most=60)
+    assert len(memories) == 20
+    assert sum(len(memory.samples) for memory in memories) <= 600
 
 
 def test_a_run_that_goes_on_shows_what_there_is(tmp_path, blobs):
@@ -267,7 +496,7 @@ def test_figures_and_tables_for_a_paper(tmp_path, demo):
         start = path.read_bytes()[:5]
         assert start == {".pdf": b"%PDF-", ".svg": b"<?xml"}.get(path.suffix, start)
     line = (tmp_path / "comparison.csv").read_text().splitlines()
-    assert line[0].startswith("dataset,method,memory,protocol,seeds,A,A_std")
+    assert line[0].startswith("dataset,method,memory,protocol,seeds,A_over_seeds,A_over_seeds_std")
     A = max(result_of(demo / name)["A"] for name in ("er", "bi"))
     assert float(line[1].split(",")[5]) == pytest.approx(A)
     assert r"\toprule" in (tmp_path / "comparison.tex").read_text()
@@ -320,6 +549,21 @@ def test_a_served_report_changes_with_the_run(followed):
     assert "not finished" not in page
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(address + "settings.toml")
+    # A name of somebody else's that was made to lead here.
+    evil = urllib.request.Request(address, headers={"Host": "evil.example.com"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(evil)
+
+
+def test_a_served_report_says_what_is_wrong(followed, tmp_path):
+    events, address = followed
+    for _ in events:
+        pass
+    (tmp_path / "run" / "result.json").write_text("{")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(address)
+    assert error.value.code == 503
+    assert "result.json' cannot be read" in error.value.read().decode()
 
 
 # In a browser
@@ -489,8 +733,10 @@ def test_in_a_browser_a_followed_run_brings_its_news(opened, followed):
     page, said, _ = opened(address)
     assert "not finished" in page.locator("#summary").inner_text()
     page.locator("#settings details summary").click()
+    page.locator("#settings details summary").focus()
     for _ in events:
         pass
     page.wait_for_function("!document.querySelector('#summary').innerText.includes('not finished')")
     assert page.locator("#settings details[open]").count() == 1  # as it was left
+    assert page.evaluate("document.activeElement.textContent") == "Settings that all have"
     assert said == []

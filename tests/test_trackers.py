@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ofcl import OfclError, Run, make_settings, trackers
+from ofcl.cli import driving
 from ofcl.cli.driving import drive
 from ofcl.events import Evaluated, Learned, Round
 from ofcl.trackers import END, Meter, check_trackers
@@ -37,8 +38,8 @@ def test_a_meter_says_how_the_stream_went_since_it_was_last_asked():
 
 
 def tracked(tmp_path, blobs, name, stop_after=None):
-    """A run with a tracker; with `stop_after` it is stopped there and resumed."""
-    made = make_settings({**VALUES, "checkpoint_every": 1})
+    """A run with a tracker; with `stop_after` it is killed there, behind its checkpoint."""
+    made = make_settings({**VALUES, "checkpoint_every": 15})
     run = Run(made, blobs, tmp_path / "run")
     if stop_after is None:
         return run, drive(run, True, [name])
@@ -69,10 +70,10 @@ def in_tensorboard(folder):
             for name in found.Tags()["scalars"]}  # fmt: skip
 
 
-def in_mlflow(run):
+def in_mlflow(run, store=None):
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient()
+    client = MlflowClient(store)
     name = json.loads((run.directory.path / "tracked.json").read_text())["mlflow"]
     found = client.get_run(name)
     return found, {key: [(m.step, m.value) for m in client.get_metric_history(name, key)]
@@ -117,8 +118,9 @@ def check(numbers, run, result):
     """Everything that was to be logged was, at its step, and the result at the end."""
     wanted = expected(run.events)
     assert len(wanted) > 20
-    for name, step, value in wanted:
-        assert (step, pytest.approx(value, rel=1e-5)) in numbers[name]
+    for name in {name for name, _, _ in wanted}:
+        rows = [(step, pytest.approx(value, rel=1e-5)) for n, step, value in wanted if n == name]
+        assert numbers[name] == rows  # each once
     for name in END:
         if (value := getattr(result, name)) is not None:
             assert numbers[name][-1][1] == pytest.approx(value, rel=1e-5)
@@ -149,7 +151,7 @@ def test_wandb_offline(tmp_path, blobs, monkeypatch):
 
 def test_a_tracker_that_fails_does_not_stop_the_run(tmp_path, blobs, monkeypatch, capsys):
     class Broken:
-        def __init__(self, run, settings):
+        def __init__(self, run, settings, step):
             pass
 
         def log(self, numbers, step):
@@ -162,6 +164,42 @@ def test_a_tracker_that_fails_does_not_stop_the_run(tmp_path, blobs, monkeypatch
     run = Run(make_settings(VALUES), blobs, tmp_path / "run")
     assert drive(run, True, ["wandb"]).A is not None
     assert "the run goes on without it: the server is gone" in capsys.readouterr().err
+
+
+def test_a_tracker_that_cannot_be_opened_is_left_out(tmp_path, blobs, monkeypatch, capsys):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nowhere://at.all")
+    run = Run(make_settings(VALUES), blobs, tmp_path / "run")
+    assert drive(run, True, ["mlflow", "tensorboard"]).A is not None
+    assert "mlflow cannot be used, and the run goes on without it" in capsys.readouterr().err
+    assert "A" in in_tensorboard(tmp_path / "run" / "tensorboard")
+
+
+def test_mlflow_is_told_that_a_run_was_stopped_and_its_store_is_found_again(
+    tmp_path, blobs, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run = Run(make_settings({**VALUES, "checkpoint_every": 1}), blobs, tmp_path / "run")
+
+    def stopped():
+        with driving.tracked(run, ["mlflow"]) as opened:
+            for n, event in enumerate(run):
+                opened.show(event)
+                if n == 20:
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    store = json.loads((tmp_path / "run" / "tracked.json").read_text())["mlflow_uri"]
+    assert store == f"sqlite:///{tmp_path}/mlflow.db"
+    assert in_mlflow(run, store)[0].info.status == "KILLED"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    resumed = Run.resume(tmp_path / "run", blobs)
+    result = drive(resumed, True, ["mlflow"])
+    assert not (tmp_path / "elsewhere" / "mlflow.db").exists()
+    found, numbers = in_mlflow(resumed, store)
+    assert found.info.status == "FINISHED"
+    check(numbers, resumed, result)
 
 
 def test_what_is_no_tracker_or_not_installed_is_refused(monkeypatch):

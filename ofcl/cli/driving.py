@@ -18,7 +18,7 @@ from ofcl.experiment import Run
 from ofcl.perturb import choose_perturbations
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
-from ofcl.trackers import Tracking, open_tracking
+from ofcl.trackers import Tracking, check_trackers, open_tracking
 
 
 def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
@@ -52,10 +52,15 @@ class Trackers:
 
     def __init__(self, started: Run, names: Sequence[str]) -> None:
         self._open: list[Tracking] = []
+        check_trackers(names)
         for name in names:
             assert started.directory is not None
-            opened = (name, started.directory, started.settings, started.events)
-            self._open.append(open_tracking(*opened))
+            try:
+                tracking = open_tracking(name, started.directory, started.settings, started.events)
+            except Exception as error:  # of a network, a server, a disk
+                warn(f"{name} cannot be used, and the run goes on without it: {error}")
+            else:
+                self._open.append(tracking)
 
     def show(self, event: Event) -> None:
         """Logs what is due with an event."""

@@ -16,6 +16,7 @@ from rich.table import Table
 from ofcl import __version__, config, settings_files
 from ofcl.build import build_reading
 from ofcl.cli import data as data_commands
+from ofcl.cli import memory as memory_commands
 from ofcl.cli.bench import bench
 from ofcl.cli.driving import complete, drive
 from ofcl.cli.progress import track as track_progress
@@ -43,6 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
+app.add_typer(memory_commands.app, name="memory", no_args_is_help=True)
 app.command()(bench)
 app.command("report")(report_command)
 app.command()(reproduce)
@@ -273,7 +275,7 @@ def run_seeds(
         print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))
         return
     out_console.print(comparison_table(lines))
-    out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
+    out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True, markup=False)
 
 
 def report(started: Run | None, result: Result, as_json: bool) -> None:
@@ -289,7 +291,8 @@ def report(started: Run | None, result: Result, as_json: bool) -> None:
         told = f"ε {cost:.2f} at δ {started.settings.dp_delta:g}"
         out_console.print(f"privacy: what each client sent, {told}", highlight=False)
     if directory is not None:
-        out_console.print(f"saved in {directory.path}", highlight=False, soft_wrap=True)
+        saved = f"saved in {directory.path}"
+        out_console.print(saved, highlight=False, soft_wrap=True, markup=False)
 
 
 def default_out(settings: config.Settings, of: str | None = None) -> Path:

@@ -24,10 +24,14 @@ def report(
     follow: Annotated[
         bool, typer.Option("--follow", help="Serve it to this machine, with news as they come.")
     ] = False,
-    port: Annotated[int, typer.Option(help="For --follow; 0: any that is free.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="For --follow; 0: any that is free.")
+    ] = 0,
 ) -> None:
     """Make one page of runs, finished or not: accuracy, forgetting, memories, communication."""
     if follow:
+        if figures is not None:
+            raise OfclError("--figures is for a page that is saved; --follow saves nothing")
         _follow(directories, samples, port)
         return
     made = make_report(directories, samples)
@@ -37,7 +41,7 @@ def report(
         paths = save_figures(made, figures) if figures is not None else []
     except OSError as error:
         raise OfclError(f"the report cannot be written: {error}") from None
-    out_console.print(f"{out}", highlight=False, soft_wrap=True)
+    out_console.print(str(out), highlight=False, soft_wrap=True, markup=False)
     if paths:
         say(f"{len(paths)} files in {figures}")
 

@@ -49,7 +49,7 @@ def reproduce(
     A stopped command goes on where it was; runs that exist are not run again.
     """
     if table == FIGURE:
-        _draw_figure(out)
+        _draw_figure(out, dry_run)
         return
     make_settings({"protocol": protocol})  # an unknown one is refused before anything else
     cells = paper.choose(table, only)
@@ -71,16 +71,19 @@ def reproduce(
     save(judge(whole, _fits), out / f"{table}-{protocol}")
 
 
-def _draw_figure(out: Path) -> None:
+def _draw_figure(out: Path, dry_run: bool) -> None:
     """Figure 2: confidence and Bregman information on a plane."""
+    if dry_run:
+        out_console.print("a figure: some seconds", highlight=False)
+        return
     out.mkdir(parents=True, exist_ok=True)
     for path in figures.save(draw_toy(make_toy()), out / FIGURE):
-        out_console.print(f"{path}", highlight=False, soft_wrap=True)
+        out_console.print(str(path), highlight=False, soft_wrap=True, markup=False)
 
 
 def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
     for job in missing:
-        out_console.print(f"{job.directory.path}", highlight=False, soft_wrap=True)
+        out_console.print(str(job.directory.path), highlight=False, soft_wrap=True, markup=False)
     seconds = plan.estimate(missing, say) if missing else 0.0
     hours, minutes = divmod(round(seconds / 60), 60)
     out_console.print(

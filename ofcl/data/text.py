@@ -72,6 +72,15 @@ def embed(
     return np.stack([np.frombuffer(known[key], dtype=np.float32) for key in keys])
 
 
+def cached(texts: Sequence[str], embedder: str, root: Path) -> list[np.ndarray | None]:
+    """The vectors of texts as far as they are in the cache; nothing is embedded."""
+    chosen = find_embedder(embedder)
+    keys = [_key(chosen.prefix + text) for text in texts]
+    with _cache(root / "embeddings", chosen) as cache:
+        known = _look_up(cache, keys)
+    return [np.frombuffer(known[k], dtype=np.float32) if k in known else None for k in keys]
+
+
 def find_embedder(name: str) -> Embedder:
     """An embedder by short name, by the name of a sentence-transformers model, or by its folder."""
     by_model = {known.model: known for known in EMBEDDERS.values()}

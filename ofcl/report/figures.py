@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -25,7 +26,7 @@ MARKERS = "os^Dv<>pXh"
 INK = "#000000"  # in a page, its own colour of text
 LEGEND_AT_MOST = 20  # names
 
-_GROUP_ID = re.compile(r' id="[a-zA-Z0-9]+_\d+"')
+_GROUP_ID = re.compile(r' id="[\w.]+_\d+"')
 
 
 def panels(n: int) -> tuple[Figure, list[Axes]]:
@@ -60,16 +61,18 @@ def lines(
     """Curves; `starts` are dotted verticals, `whole` keeps the ticks of x at whole numbers."""
     figure, axes = blank()
     form: dict[str, Any]
+    legend = []
     dashes = cycle(["-", "--", ":"])
     for curve, (colour, marker) in zip(curves, styles(len(curves)), strict=True):
         form = {"marker": marker, "markersize": 4} if marked else {"linestyle": next(dashes)}
-        axes.plot(curve.x, curve.y, color=colour, label=curve.name, linewidth=1.6, **form)
+        (drawn,) = axes.plot(curve.x, curve.y, color=colour, linewidth=1.6, **form)
+        legend.append((curve.name, drawn))
     for start in starts:
         axes.axvline(start, color="#8a8a8a", linestyle=":", linewidth=0.8)
     axes.set_ylim(bottom=0, top=top)
     if whole:
         axes.locator_params(axis="x", integer=True)
-    return _finished(figure, axes, x, y)
+    return _finished(figure, axes, x, y, legend)
 
 
 def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Figure:
@@ -77,14 +80,14 @@ def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Fig
     figure, axes = blank()
     width = 0.8 / max(len(groups), 1)
     longest = max((len(values) for values in groups.values()), default=0)
-    style = styles(len(groups))
+    style, legend = styles(len(groups)), []
     for n, (name, values) in enumerate(groups.items()):
         places = np.arange(len(values)) + 1 + (n - (len(groups) - 1) / 2) * width
         heights = [np.nan if value is None else value for value in values]
-        axes.bar(places, heights, width, color=style[n][0], label=name)
+        legend.append((name, axes.bar(places, heights, width, color=style[n][0])))
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_xticks(range(1, longest + 1))
-    return _finished(figure, axes, x, y)
+    return _finished(figure, axes, x, y, legend)
 
 
 def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
@@ -103,8 +106,9 @@ def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
     colours = [colour for colour, _ in styles(len(composition.counts))]
     labels = [names[kind] for kind in composition.counts]
     stacked = composition.counts.values()
-    axes.stackplot(composition.batches, *stacked, colors=colours, labels=labels)
-    return _finished(figure, axes, "mini-batches of a client", "samples, all clients")
+    drawn = axes.stackplot(composition.batches, *stacked, colors=colours)
+    legend = list(zip(labels, drawn, strict=True))
+    return _finished(figure, axes, "mini-batches of a client", "samples, all clients", legend)
 
 
 def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
@@ -114,14 +118,16 @@ def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
     positive = there[there > 0]
     low, high = (positive.min(), positive.max()) if len(positive) else (1e-3, 1.0)
     low = max(low, high / 1e6)
+    legend: list[tuple[str, Any]] = []
     edges = np.geomspace(low, high * 1.001 if high > low else low * 10, 31).tolist()
     for (name, some), (colour, _) in zip(values.items(), styles(len(values)), strict=True):
         if len(some):
             clipped = np.clip(some, low, high)
-            axes.hist(clipped, edges, weights=np.full(len(clipped), 100 / len(clipped)),
-                      color=colour, alpha=0.6, label=f"{name} ({len(clipped)})")  # fmt: skip
+            share = np.full(len(clipped), 100 / len(clipped))
+            _, _, drawn = axes.hist(clipped, edges, weights=share, color=colour, alpha=0.6)
+            legend.append((f"{name} ({len(clipped)})", drawn))
     axes.set_xscale("log")
-    return _finished(figure, axes, x, "% of them")
+    return _finished(figure, axes, x, "% of them", legend)
 
 
 def styles(n: int) -> list[tuple[Any, str]]:
@@ -134,12 +140,18 @@ def styles(n: int) -> list[tuple[Any, str]]:
     return list(zip(map(tuple, scale), cycle(MARKERS), strict=False))
 
 
-def _finished(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
+def _finished(
+    figure: Figure, axes: Axes, x: str, y: str, legend: Sequence[tuple[str, Any]] = ()
+) -> Figure:
     axes.set_xlabel(x, fontsize=8)
     axes.set_ylabel(y, fontsize=8)
-    _, names = axes.get_legend_handles_labels()
-    if 1 < len(names) <= LEGEND_AT_MOST:
-        figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+    if 1 < len(legend) <= LEGEND_AT_MOST:
+        names, handles = zip(*legend, strict=True)
+        box = figure.legend(handles, names, loc="outside right upper", fontsize=7, frameon=False)
+        for text in box.get_texts():
+            text.set_parse_math(False)  # a class may be called $
+    for text in axes.get_xticklabels():
+        text.set_parse_math(False)
     return figure
 
 
@@ -148,7 +160,12 @@ def as_svg(figure: Figure, name: str) -> str:
     import matplotlib as mpl
 
     out = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with (
+        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}),
+        warnings.catch_warnings(),
+    ):
+        # The page's own fonts draw the letters; whether matplotlib's have them does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
@@ -9,20 +10,22 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from ofcl.comparison import find_runs
+from ofcl.errors import OfclError
+
 HOST = "127.0.0.1"
-_TOLD = {"events.jsonl", "settings.toml", "result.json", "state.json"}
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
-    """What changes when there is news: names, sizes and times of what runs have written."""
+    """What changes when there is news: sizes and times of what runs have written."""
     digest = hashlib.sha256()
-    for path in paths:
-        for file in sorted(p for p in path.rglob("*") if p.name in _TOLD):
+    for run in find_runs(paths):
+        for name in ("settings.toml", "events.jsonl", "result.json", "checkpoint"):
             try:
-                at = file.stat()
-            except FileNotFoundError:  # an old checkpoint that has just been removed
+                at = (run.path / name).stat()
+            except FileNotFoundError:  # not there yet
                 continue
-            digest.update(f"{file} {at.st_size} {at.st_mtime_ns}\n".encode())
+            digest.update(f"{run.path} {name} {at.st_size} {at.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:20]
 
 
@@ -52,17 +55,29 @@ def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
             if self.path.split("?")[0] != "/":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            tag, page = follower.page()
+            # A page elsewhere whose name was made to lead here must not read what is shown.
+            if self.headers.get("Host", "").rsplit(":", 1)[0] not in (HOST, "localhost"):
+                self.send_error(HTTPStatus.FORBIDDEN)
+                return
+            try:
+                tag, page = follower.page()
+            except (OfclError, OSError) as error:  # a run that was moved, or is just being written
+                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error).encode(), "text/plain")
+                return
             known = self.headers.get("If-None-Match") == tag
-            self.send_response(HTTPStatus.NOT_MODIFIED if known else HTTPStatus.OK)
+            status = HTTPStatus.NOT_MODIFIED if known else HTTPStatus.OK
+            self._answer(status, b"" if known else page, "text/html", tag)
+
+        def _answer(self, status: HTTPStatus, content: bytes, kind: str, tag: str = "") -> None:
+            self.send_response(status)
             self.send_header("ETag", tag)
             self.send_header("Cache-Control", "no-store")
-            if not known:
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            if not known:
-                self.wfile.write(page)
+            if status != HTTPStatus.NOT_MODIFIED:
+                self.send_header("Content-Type", f"{kind}; charset=utf-8")
+                self.send_header("Content-Length", str(len(content)))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits for it
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, *arguments: object) -> None:
             """The terminal is not for this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -45,9 +46,8 @@ class Report:
             yield drawn.name, drawn
         for experiment in self.experiments:
             for run in experiment.runs:
-                where = slug(f"{experiment.name} seed {run.view.settings.seed}")
                 for drawn in (*run.accuracy, *run.memory, *run.communication):
-                    yield f"{where}-{drawn.name}", drawn
+                    yield f"{run.name}-{drawn.name}", drawn
 
 
 def slug(text: str) -> str:
@@ -63,10 +63,10 @@ def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
     """Reads the runs among these paths and below them, and draws them."""
     experiments = read_experiments(paths)
     runs = [run for experiment in experiments for run in experiment.runs]
-    measured = [run for run in runs if run.result.A is not None]
+    finished = [run for run in runs if run.finished]  # of the others, A is not that of the end
     differences, common = _settings([experiment.runs[0].settings for experiment in experiments])
     return Report(
-        lines=compare_results((run.settings, run.result) for run in measured) if measured else [],
+        lines=compare_results((run.settings, run.result) for run in finished) if finished else [],
         compared=side_by_side(experiments),
         experiments=[_experiment(experiment, samples) for experiment in experiments],
         differences=differences,
@@ -75,7 +75,14 @@ def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
 
 
 def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
-    return ExperimentPart(experiment.name, [run_part(run, samples) for run in experiment.runs])
+    seeds = Counter(run.settings.seed for run in experiment.runs)
+
+    def name(run: RunView) -> str:
+        again = f" {run.path.name}" if seeds[run.settings.seed] > 1 else ""
+        return slug(f"{experiment.name} seed {run.settings.seed}{again}")
+
+    runs = [run_part(name(run), run, samples) for run in experiment.runs]
+    return ExperimentPart(experiment.name, runs)
 
 
 def _settings(made: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:

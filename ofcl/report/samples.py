@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ofcl.checkpoint import load_checkpoint
 from ofcl.data import read_raw
 from ofcl.data.catalogue import DATASETS
 from ofcl.data.making import train_and_test
+from ofcl.data.text import cached
 from ofcl.errors import OfclError
 from ofcl.methods.parts import shown
 from ofcl.report.reading import RunView
@@ -25,6 +26,11 @@ from ofcl.uncertainty import SCORES
 
 NUMBERS = 8  # of a vector that are shown
 CHARACTERS = 240  # of a text
+PAGE = 600  # samples of a run that are shown, at most
+LARGEST = 128  # pixels of a picture's side
+
+Texts = list[list[str]]
+"""What came to each client, in its order."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +57,21 @@ class Remembered:
     dropped: list[float]  # of the last that went
 
 
-def read_memories(run: RunView, most: int) -> list[Remembered]:
+def read_memories(run: RunView, most: int, tell: Callable[[str], None] = print) -> list[Remembered]:
     """The memories of a run's clients, with at most so many samples of each."""
-    checkpoint = load_checkpoint(run.directory.checkpoints, lambda _: None)
+    try:
+        checkpoint = load_checkpoint(run.directory.checkpoints, tell)
+    except OfclError as error:  # the rest of the run can still be shown
+        tell(str(error))
+        return []
     if checkpoint is None:
         return []
     clients = checkpoint.state["engine"].get("clients") or _elsewhere(run)
     states = [client["learner"].get("memory") for client in clients]
     with_memory = [(client, state) for client, state in enumerate(states) if state]
     texts = _texts(run) if with_memory else None
+    # A page of very many clients shows less of each.
+    most = min(most, max(PAGE // max(len(with_memory), 1), 1)) if most else 0
     return [_read(run, client, state, most, texts) for client, state in with_memory]
 
 
@@ -70,9 +82,7 @@ def _elsewhere(run: RunView) -> list[State]:
     return [checkpoint.state["client"] for checkpoint in found if checkpoint is not None]
 
 
-def _read(
-    run: RunView, client: int, state: State, most: int, texts: list[list[str]] | None
-) -> Remembered:
+def _read(run: RunView, client: int, state: State, most: int, texts: Texts | None) -> Remembered:
     table: dict[str, Tensor] = state["samples"]
     sign = (1 if run.settings.keep == "bottom" else -1) if run.settings.method in SCORES else None
     uncertainty = (sign or 0) * table["key"].double()
@@ -91,7 +101,7 @@ def _read(
         )
         for row, picture, text in zip(chosen.tolist(), pictures, said, strict=True)
     ]
-    dropped = (sign or 0) * state["dropped"].double()
+    dropped = (sign or 0) * state.get("dropped", torch.empty(0)).double()
     return Remembered(
         client=client,
         size=len(table["y"]),
@@ -115,16 +125,30 @@ def _some_of_each(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:
 
 
 def _look(
-    run: RunView, x: Tensor, numbers: Tensor, client: int, texts: list[list[str]] | None
+    run: RunView, x: Tensor, numbers: Tensor, client: int, texts: Texts | None
 ) -> tuple[list[str], list[str]]:
     """Pictures of samples, and words: one of the two for each."""
     nothing = [""] * len(x)
     if run.form.get("kind") == "image":
         return [as_png(image) for image in shown(x, run.form["mean"], run.form["std"])], nothing
-    if texts is not None:
-        found = [texts[client][number] for number in numbers.tolist()]
+    found = _found(run, x, numbers.tolist(), texts[client]) if texts is not None else None
+    if found is not None:
         return nothing, [t[:CHARACTERS] + ("…" if len(t) > CHARACTERS else "") for t in found]
     return nothing, [_numbers(sample.flatten()) for sample in x]
+
+
+def _found(run: RunView, x: Tensor, numbers: list[int], texts: list[str]) -> list[str] | None:
+    """The texts of these samples; None if they are others by now: their vectors would tell."""
+    if max(numbers, default=-1) >= len(texts):
+        return None
+    found = [texts[number] for number in numbers]
+    try:
+        vectors = cached(found, run.settings.embedder, build.build_reading(run.settings).root)
+    except OfclError:  # the embedder is not here any more
+        return None
+    pairs = zip(vectors, x.numpy(), strict=True)
+    same = (vector is not None and np.allclose(vector, own) for vector, own in pairs)
+    return found if all(same) else None
 
 
 def _numbers(sample: Tensor) -> str:
@@ -138,12 +162,15 @@ def as_png(image: Tensor) -> str:
 
     pixels = (image * 255).round().byte().numpy()
     mode = pixels[0] if len(pixels) < 3 else pixels[:3].transpose(1, 2, 0)
+    picture = Image.fromarray(np.ascontiguousarray(mode))
+    if max(picture.size) > LARGEST:
+        picture.thumbnail((LARGEST, LARGEST))
     out = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(mode)).save(out, "PNG")
+    picture.save(out, "PNG")
     return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
 
 
-def _texts(run: RunView) -> list[list[str]] | None:
+def _texts(run: RunView) -> Texts | None:
     """The texts of each client in the order in which they came; None: not texts, or not there.
 
     A memory holds vectors. The texts are read from the dataset again, and found by their number.
@@ -161,9 +188,7 @@ def _texts(run: RunView) -> list[list[str]] | None:
         shares = build.deal(settings, train.y, test.y, len(raw.labels), None)
     except OfclError:  # the data are not here any more
         return None
-    return [
-        [train.samples[row] for row in build.arrivals(settings, share).tolist()] for share in shares
-    ]
+    return [[train.samples[row] for row in build.arrivals(settings, share)] for share in shares]
 
 
 def uncertainties(memories: Sequence[Remembered]) -> dict[str, list[float]]:

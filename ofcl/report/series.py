@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -48,19 +49,14 @@ def accuracy_over_time(matrix: Sequence[Row]) -> list[Line]:
     return lines
 
 
-def forgetting_by_task(matrix: Sequence[Row]) -> Row:
-    """How far each task but the last has fallen from its best; of a run that goes on, so far.
+def forgetting_by_task(matrices: Sequence[Sequence[Row]]) -> Row:
+    """How far each task has fallen from its best, the mean of the clients; each up to its end.
 
-    >>> forgetting_by_task([[90.0, None], [40.0, 80.0]])
-    [50.0]
+    >>> forgetting_by_task([[[90.0, None], [40.0, 80.0]], [[50.0, None], [60.0, 70.0]]])
+    [20.0]
     """
-    reached = [row for row in matrix if any(value is not None for value in row)]
-    falls: Row = []
-    for task in range(max(len(reached) - 1, 0)):
-        before = [row[task] for row in reached[:-1] if row[task] is not None]
-        last = reached[-1][task]
-        falls.append(max(before) - last if before and last is not None else None)  # type: ignore[type-var, operator]
-    return falls
+    each = [metrics.falls(metrics.to_its_end(matrix)) for matrix in matrices]
+    return [metrics.mean(falls) for falls in zip_longest(*each)]
 
 
 def along_stream(learned: Iterable[Event], points: int = POINTS) -> Line:
@@ -123,6 +119,31 @@ def composition(remembered: Sequence[Event], by: str) -> Composition:
             held = [sum(row[2] for row in e["held"] if row[column] == kind) for e in events]
             counts[kind] += np.where(when >= 0, np.array(held)[when.clip(0)], 0)
     return Composition(times, {kind: values.tolist() for kind, values in counts.items()})
+
+
+def largest(composition: Composition, most: int) -> tuple[Composition, int]:
+    """The kinds that memories hold most of, the others together as −1; and how many these are.
+
+    >>> some, others = largest(Composition([1], {0: [3.0], 1: [1.0], 2: [2.0]}), most=1)
+    >>> some.counts, others
+    ({0: [3.0], -1: [3.0]}, 2)
+    """
+    counts = composition.counts
+    order = sorted(counts, key=lambda kind: -sum(counts[kind]))
+    kept, rest = sorted(order[:most]), order[most:]
+    chosen = {kind: counts[kind] for kind in kept}
+    if rest:
+        chosen[-1] = np.sum([counts[kind] for kind in rest], axis=0).tolist()
+    return Composition(composition.batches, chosen), len(rest)
+
+
+def thinned(curves: Sequence[Line], points: int = POINTS) -> list[Line]:
+    """Curves with at most so many points each, the last among them."""
+    return [
+        Line(c.name, c.x[::-1][:: 1 + len(c.x) // points][::-1],
+             c.y[::-1][:: 1 + len(c.y) // points][::-1])
+        for c in curves
+    ]  # fmt: skip
 
 
 def communication(rounds: Iterable[Event]) -> list[Line]:

@@ -8,8 +8,8 @@ from typing import Any
 from ofcl import tabular
 from ofcl.comparison import Line
 
-COLUMNS = ("experiment", "seeds", "A ↑", "over clients", "F ↓", "over clients", "global A ↑",
-           "global F ↓", "A less the best's [95 %]")  # fmt: skip
+COLUMNS = ("experiment", "seeds", "A ↑ over seeds", "over clients", "F ↓ over seeds",
+           "over clients", "global A ↑", "global F ↓", "A less the best's [95 %]")  # fmt: skip
 
 
 def common(lines: Sequence[Line]) -> str:
@@ -33,8 +33,9 @@ def rows(lines: Sequence[Line]) -> list[list[str]]:
 
     return [
         [
-            name(line), str(len(line.seeds)), str(line.A), str(line.A_over_clients), str(line.F),
-            str(line.F_over_clients), str(line.global_A), str(line.global_F),
+            name(line), str(len(line.seeds)), str(line.A_over_seeds), str(line.A_over_clients),
+            str(line.F_over_seeds), str(line.F_over_clients), str(line.global_A),
+            str(line.global_F),
             str(line.A_less_best) if line.A_less_best else "",
         ]
         for line in lines
@@ -54,7 +55,8 @@ def as_latex(lines: Sequence[Line]) -> str:
 def as_csv(lines: Sequence[Line]) -> str:
     """For a program: settings and numbers apart."""
     settings = list(lines[0].settings) if lines else []
-    measured = ("A", "A_over_clients", "F", "F_over_clients", "global_A", "global_F")
+    measured = ("A_over_seeds", "A_over_clients", "F_over_seeds", "F_over_clients", "global_A",
+                "global_F")  # fmt: skip
     columns = [*settings, "seeds", *(f"{m}{part}" for m in measured for part in ("", "_std"))]
     return tabular.as_csv(
         columns,
