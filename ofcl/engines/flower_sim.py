@@ -90,8 +90,12 @@ class Simulation:
 
     def _meet(self) -> dict[int, int]:
         """Asks every node which client it is."""
+        until = time.monotonic() + STARTING
         while len(nodes := list(self._grid.get_node_ids())) < self._clients:
             self._check()
+            if time.monotonic() > until:  # Ray waits for ever for a cluster that is not there
+                where = self._ray or "this machine"
+                raise OfclError(f"Ray has not started its processes on {where}")
             time.sleep(LOOK_AGAIN)
         answers = self._ask({node: {} for node in nodes})
         return {int(state["client"]): node for node, state in answers.items()}
