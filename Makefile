@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/ofcl demo
 
 test: check
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: $(READY)
 	$(BIN)/ruff format --check .

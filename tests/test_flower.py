@@ -17,6 +17,7 @@ from ofcl.events import Learned
 from ofcl.report.reading import read_experiments
 from ofcl.report.samples import read_memories
 
+pytestmark = pytest.mark.xdist_group("flower")  # two of Ray at once are slow on two cores
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 
 DIGITS = {"dataset": "digits", "clients": 3, "tasks": 3, "method": "bi", "memory": 30, "burn_in": 2,

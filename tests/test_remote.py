@@ -80,7 +80,7 @@ def assert_same(one, other):
 ], ids=str)  # fmt: skip
 def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
-    short = {"clients": 3, "batch_size": 3, "burn_in": 1}
+    short = {"clients": 3, "batch_size": 3, "burn_in": 1, "limit": 4}
     settings = make_settings({**TINY_IMAGES, **few, **short, **change})
     events, server = locally(settings, images)
     elsewhere, remote_server, _ = remotely(tmp_path, settings, images)

@@ -34,6 +34,8 @@ from ofcl.report.samples import read_memories
 from ofcl.runs import RunDirectory
 from tests.conftest import TINY, TINY_IMAGES
 
+pytestmark = pytest.mark.xdist_group("report")  # the demo's runs are made once
+
 METHODS = ("none", "er", "cbr", "bi")
 SECTIONS = ("accuracy", "memory", "communication", "made")
 

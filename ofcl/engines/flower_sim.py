@@ -136,7 +136,8 @@ class Simulation:
 
 def _backend(ray: str | None) -> dict[str, Any]:
     quiet = {"logging_level": "error", "log_to_driver": False, "include_dashboard": False}
-    init: dict[str, Any] = {"address": ray, **quiet} if ray else {**quiet}
+    # Without "local" Ray would join another run's processes, and wait for them to be free.
+    init: dict[str, Any] = {"address": ray or "local", **quiet}
     return {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": init}
 
 
