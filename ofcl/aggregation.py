@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
+from ofcl.privacy import clipped
 from ofcl.seeds import numpy_generator
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -92,24 +93,6 @@ def _of_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> 
     return {name: combine(torch.stack([u.state[name] for u in updates])) for name in names}
 
 
-def clipped(update: Update, model: Tensors, norm: float) -> Update:
-    """An update that goes at most so far from a model: whoever goes farther is pulled back.
-
-    >>> far = Update(0, {"w": torch.tensor([3.0, 4.0])}, 1, {})
-    >>> clipped(far, {"w": torch.zeros(2)}, norm=1.0).state["w"]
-    tensor([0.6000, 0.8000])
-    """
-    names = list(update.state)
-    start = [model[name] for name in names]
-    way = torch._foreach_sub([update.state[name] for name in names], start)
-    length = float(torch.nn.utils.get_total_norm(way))
-    if length <= norm:
-        return update
-    torch._foreach_mul_(way, norm / length)
-    state = dict(zip(names, torch._foreach_add(start, way), strict=True))
-    return replace(update, state=state)
-
-
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
     """A model with a share of the previous one."""
     names, values = list(model), list(model.values())
@@ -165,7 +148,8 @@ class Server:
         no_previous = self.round == 0 and self._previous_start == "none"
         updates = self._as_wide(updates)
         if self._clip_norm is not None:
-            updates = [clipped(update, self.model, self._clip_norm) for update in updates]
+            norm = self._clip_norm
+            updates = [replace(u, state=clipped(u.state, self.model, norm)) for u in updates]
         previous = None if no_previous else self.model
         new = self._aggregate(updates, previous)
         if previous is not None:

@@ -32,7 +32,7 @@ from ofcl.events import Event, Learned, TaskEnded
 from ofcl.parties import Elsewhere, Parties, dataset_parties, live_parties, save_dataset
 from ofcl.privacy import epsilon
 from ofcl.results import Result, summarise
-from ofcl.runs import Recorder, RunDirectory, counted
+from ofcl.runs import CLIENTS_RUN, Recorder, RunDirectory, counted
 from ofcl.state import State
 
 SECONDS_BETWEEN_SAVES = 10
@@ -158,7 +158,7 @@ class Run:
         return RemoteEngine(
             settings.clients,
             Simulation(settings.clients, folder, Elsewhere(settings, saved), settings.ray),
-            run="run",
+            run=CLIENTS_RUN,
             save=self._save,
         )
 

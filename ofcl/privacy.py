@@ -26,16 +26,28 @@ class Privacy:
 
     def noised(self, state: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
         """A model that goes at most `clip` from the one it started from, with noise."""
-        names, begun = list(state), [start[name] for name in state]
-        way = torch._foreach_sub([state[name] for name in names], begun)
-        length = float(torch.nn.utils.get_total_norm(way))
-        if length > self.clip:
-            torch._foreach_mul_(way, self.clip / length)
         deviation = self.noise * self.clip
-        for part in way:
-            # Drawn on the CPU, like everything that is random.
-            part.add_(torch.randn(part.shape, generator=generator).to(part), alpha=deviation)
-        return dict(zip(names, torch._foreach_add(begun, way), strict=True))
+        near = clipped(state, start, self.clip)
+        # Drawn on the CPU, like everything that is random.
+        return {
+            name: value + deviation * torch.randn(value.shape, generator=generator).to(value)
+            for name, value in near.items()
+        }
+
+
+def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
+    """A model that goes at most so far from another: if it goes farther, it is pulled back.
+
+    >>> clipped({"w": torch.tensor([3.0, 4.0])}, {"w": torch.zeros(2)}, norm=1.0)["w"]
+    tensor([0.6000, 0.8000])
+    """
+    names, begun = list(state), [start[name] for name in state]
+    way = torch._foreach_sub([state[name] for name in names], begun)
+    length = float(torch.nn.utils.get_total_norm(way))
+    if length <= norm:
+        return state
+    torch._foreach_mul_(way, norm / length)
+    return dict(zip(names, torch._foreach_add(begun, way), strict=True))
 
 
 def epsilon(releases: int, noise: float, delta: float) -> float:

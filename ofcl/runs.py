@@ -32,6 +32,8 @@ from ofcl.results import Result
 from ofcl.settings_files import VERSION, load_settings, to_toml
 from ofcl.state import State, Tensors, flatten
 
+CLIENTS_RUN = "run"  # what clients in other processes call the run: they have no other here
+
 
 class RunDirectory:
     """One run on disk."""
@@ -132,6 +134,10 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         """The folder of its checkpoints."""
         return self.path / "checkpoint"
+
+    def client_folders(self, clients: int) -> list[Path]:
+        """Where clients in other processes keep their checkpoints, whether or not there are any."""
+        return [self.path / "clients" / str(number) / CLIENTS_RUN for number in range(clients)]
 
     def save_pictures(self, task: int, pictures: dict[str, Tensor]) -> None:
         """Writes images that a generator makes, a row a class, as `pictures/task-<n>.png`."""

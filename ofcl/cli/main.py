@@ -20,7 +20,7 @@ from ofcl.cli import memory as memory_commands
 from ofcl.cli.bench import bench
 from ofcl.cli.driving import complete, drive
 from ofcl.cli.progress import track as track_progress
-from ofcl.cli.report import report as report_command
+from ofcl.cli.report import report
 from ofcl.cli.reproduce import reproduce
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
@@ -46,7 +46,7 @@ app = typer.Typer(
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
 app.add_typer(memory_commands.app, name="memory", no_args_is_help=True)
 app.command()(bench)
-app.command("report")(report_command)
+app.command()(report)
 app.command()(reproduce)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -147,7 +147,7 @@ def run(
         run_seeds(made, data, parse_seeds(seeds), out, quiet, as_json, track or ())
         return
     started = Run(made, data, out or default_out(made))
-    report(started, drive(started, quiet or as_json, track or ()), as_json)
+    tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
 
 
 @app.command()
@@ -166,7 +166,7 @@ def resume(
     else:
         started = Run.resume(directory, device=device, tell=warn)
         result = drive(started, quiet or as_json, track or ())
-    report(started, result, as_json)
+    tell_result(started, result, as_json)
 
 
 @app.command()
@@ -278,7 +278,7 @@ def run_seeds(
     out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True, markup=False)
 
 
-def report(started: Run | None, result: Result, as_json: bool) -> None:
+def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
     """Prints a result."""
     directory = started.directory if started else None
     if as_json:

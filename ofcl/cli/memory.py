@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from ofcl.cli.terminal import out_console
+from ofcl.erasure import forget as forget_samples
+from ofcl.erasure import remembered
 from ofcl.errors import OfclError
-from ofcl.forgetting import forget as forget_samples
-from ofcl.forgetting import remembered
 from ofcl.report.reading import read_run
 from ofcl.runs import RunDirectory
 

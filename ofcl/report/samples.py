@@ -77,7 +77,7 @@ def read_memories(run: RunView, most: int, tell: Callable[[str], None] = print) 
 
 def _elsewhere(run: RunView) -> list[State]:
     """The clients that were not in one process with the server, from their own folders."""
-    folders = [run.path / "clients" / str(k) / "run" for k in range(run.settings.clients)]
+    folders = run.directory.client_folders(run.settings.clients)
     found = [load_checkpoint(folder, lambda _: None) for folder in folders]
     return [checkpoint.state["client"] for checkpoint in found if checkpoint is not None]
 

@@ -8,7 +8,7 @@ import pytest
 import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.forgetting import forget, remembered
+from ofcl.erasure import forget, remembered
 from ofcl.runs import RunDirectory
 from tests.conftest import TINY
 from tests.test_cli import ofcl as command

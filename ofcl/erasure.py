@@ -72,9 +72,9 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
 
 def _folders(run: RunDirectory) -> list[Path]:
     """Where the checkpoints of each client are: its own, or those of the run."""
-    clients = range(run.settings().clients)
-    apart = [run.path / "clients" / str(client) / "run" for client in clients]
-    return apart if any(folder.exists() for folder in apart) else [run.checkpoints for _ in clients]
+    clients = run.settings().clients
+    apart = run.client_folders(clients)
+    return apart if any(folder.exists() for folder in apart) else [run.checkpoints] * clients
 
 
 def _memory(state: State, client: int) -> State | None:
