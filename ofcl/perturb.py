@@ -141,35 +141,50 @@ _WARPS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 }
 
 
-# Changes of the pixels where they are: images (n, C, H, W), draws u (n, 9), the mean colour.
+# Changes of the pixels where they are. What each is to do is worked out from its uniform draws in
+# NumPy too, so that few kernels are left: a hole's centre and half side, a factor, a sum's parts.
+
+_CUTOUTS = {"cutout-10": 10, "cutout-20": 20}  # sides of the holes
 
 
-def _cutout(x: Tensor, u: Tensor, fill: Tensor, length: int) -> Tensor:
+def _hole(u: np.ndarray, length: int, height: int, width: int) -> None:
+    """Row and column of the centre, a half pixel up and left, and half of the side."""
+    sides = np.array([height, width], dtype=np.float32)
+    u[:, :2] = np.floor(u[:, :2] * sides) - 0.5
+    u[:, 2] = length // 2
+
+
+def _cut_out(x: Tensor, holes: Tensor, fill: Tensor) -> Tensor:
+    """Images (n, C, H, W) with holes (k, n, 9) filled: (k, n, C, H, W)."""
     height, width = x.shape[-2:]
-    row, column = (u[:, 0] * height).floor(), (u[:, 1] * width).floor()
-    rows, columns = torch.arange(height, device=x.device), torch.arange(width, device=x.device)
-
-    def inside(places: Tensor, centre: Tensor) -> Tensor:  # (n, side)
-        start = centre.unsqueeze(1) - length // 2
-        return (places >= start) & (places < start + length // 2 * 2)
-
-    hole = inside(rows, row).unsqueeze(2) & inside(columns, column).unsqueeze(1)  # (n, H, W)
-    return torch.where(hole.unsqueeze(1), fill, x)
+    away = (_pixels(height, width, x.device) - holes[..., None, :2]).abs()  # (k, n, H·W, 2)
+    hole = (away < holes[..., None, 2:3]).all(-1).view(*holes.shape[:2], 1, height, width)
+    return torch.where(hole, fill, x)
 
 
-def _brightness(x: Tensor, u: Tensor, fill: Tensor) -> Tensor:
-    return (x * (0.9 + 0.2 * u[:, 0]).view(-1, 1, 1, 1)).clamp(0, 1)
+def _tint(u: np.ndarray) -> None:
+    """Brightness: a factor 0.9 … 1.1."""
+    u[:, 0] = 0.9 + 0.2 * u[:, 0]
 
 
-def _invert(x: Tensor, u: Tensor, fill: Tensor) -> Tensor:
-    return torch.where((u[:, 0] < 0.5).view(-1, 1, 1, 1), 1 - x, x)
+def _negate(u: np.ndarray) -> None:
+    """Every second image x becomes 1 - x: an offset and a factor."""
+    happens = u[:, 0] < 0.5
+    u[:, 0], u[:, 1] = happens, np.where(happens, -1, 1)
 
 
-_PAINTS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "cutout-10": lambda x, u, fill: _cutout(x, u, fill, 10),
-    "cutout-20": lambda x, u, fill: _cutout(x, u, fill, 20),
-    "brightness": _brightness,
-    "invert": _invert,
+def _brightness(x: Tensor, draws: Tensor) -> Tensor:
+    return (x * draws[:, 0].view(-1, 1, 1, 1)).clamp(0, 1)
+
+
+def _invert(x: Tensor, draws: Tensor) -> Tensor:
+    offset, factor = (draws[:, place].view(-1, 1, 1, 1) for place in (0, 1))
+    return torch.addcmul(offset, factor, x)
+
+
+_PAINTS: dict[str, tuple[Callable[[np.ndarray], None], Callable[[Tensor, Tensor], Tensor]]] = {
+    "brightness": (_tint, _brightness),
+    "invert": (_negate, _invert),
 }
 
 IMAGE_PERTURBATIONS = (
@@ -222,6 +237,13 @@ def _places(height: int, width: int, device: torch.device) -> Tensor:
     return places.to(device)  # waits, so that it is there for every lane
 
 
+@functools.cache
+def _pixels(height: int, width: int, device: torch.device) -> Tensor:
+    """The pixels' rows and columns (H·W, 2)."""
+    places = torch.cartesian_prod(torch.arange(height), torch.arange(width))
+    return places.float().to(device)
+
+
 def _sample(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:
     """Images (m, C, H, W) seen through homographies (m, 3, 3); black outside of the original."""
     height, width = x.shape[-2:]
@@ -250,12 +272,16 @@ class ImageViews(Perturbation):
     interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Nine numbers for each view and image: the matrix of a homography, or uniform ones."""
+        """Nine numbers for each view and image: a homography's matrix, or what a change needs."""
         numbers = _uniform(len(self.names), shape[0], self.draws, generator)
-        aspect = shape[-1] / shape[-2]
+        height, width = shape[-2:]
         for name, u in zip(self.names, numbers.numpy(), strict=True):
             if name in _WARPS:
-                u[:] = _WARPS[name](u, aspect).reshape(-1, _DRAWS)
+                u[:] = _WARPS[name](u, width / height).reshape(-1, _DRAWS)
+            elif name in _CUTOUTS:
+                _hole(u, _CUTOUTS[name], height, width)
+            else:
+                _PAINTS[name][0](u)
         return numbers
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
@@ -266,7 +292,10 @@ class ImageViews(Perturbation):
         drawn = dict(zip(self.names, draws, strict=True))
         turned = [n for n in self.names if n in _TURNED and self.interpolation == "nearest"]
         smooth = [n for n in self.names if n in _WARPS and n not in turned]
-        views = {n: _PAINTS[n](x, drawn[n], mean) for n in self.names if n in _PAINTS}
+        views = {n: _PAINTS[n][1](x, drawn[n]) for n in self.names if n in _PAINTS}
+        if cutouts := [n for n in self.names if n in _CUTOUTS]:
+            holes = torch.stack([drawn[name] for name in cutouts])
+            views |= zip(cutouts, _cut_out(x, holes, mean), strict=True)
         for names, mode in ((turned, "nearest"), (smooth, "bilinear")):
             if names:
                 matrices = torch.cat([drawn[name] for name in names]).view(-1, 3, 3)
