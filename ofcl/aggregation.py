@@ -52,8 +52,10 @@ def weighted_fedavg(
 
     So a class that few clients have counts as much as any other. `nested` is the share of the
     previous global model in the model of every class that several clients have: the released code
-    averages there a first time.
+    averages there a first time. Where a client does not tell its class counts, it is plain FedAvg.
     """
+    if any(update.samples and not update.classes for update in updates):
+        return fedavg(updates, previous)
     models = []
     for c in sorted({c for update in updates for c in update.classes}):
         having = [update for update in updates if c in update.classes]

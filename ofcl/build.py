@@ -28,7 +28,7 @@ from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.replay import Replay
 from ofcl.models import MODELS, ModelSize
-from ofcl.models.head import outputs
+from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.optimizers import Adam
 from ofcl.perturb import (
     Change,
@@ -42,8 +42,6 @@ from ofcl.privacy import Privacy
 from ofcl.seeds import generator, private
 from ofcl.uncertainty import Scorer, find_score
 from ofcl.update import travelling
-
-FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
 
 
 def check_names(settings: Settings) -> None:
@@ -265,7 +263,7 @@ def join(
         test=test,
         validation=validation,
         schedule=build_schedule(settings),
-        class_counts=settings.aggregation == "weighted",
+        class_counts=settings.aggregation == "weighted" and settings.class_counts,
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
         barrier=generative,

@@ -3,12 +3,14 @@
 A checkpoint is a folder `<number of events>/` with `tensors.safetensors` and `state.json`. It is
 written under another name, synced and renamed, and carries a checksum over both files, so that
 damage is seen when it is read. The last two are kept. Samples may arrive without an event: a later
-state of the same number of events is `<number>.001`, and so on.
+state of the same number of events is `<number>.001`, and so on. With a seal both files are
+encrypted, and called `tensors.sealed` and `state.sealed`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -17,12 +19,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save, save_file
 
 from ofcl.errors import OfclError
+from ofcl.sealing import Seal
 from ofcl.state import State, flatten, unflatten
 
 KEPT = 2
@@ -39,14 +42,14 @@ class Checkpoint(NamedTuple):
     state: State
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = None) -> None:
     """Writes a checkpoint beside the others, then makes it count by renaming; keeps two."""
     partial = folder / "partial"
     with explained(folder.parent):
         try:
-            partial = _written(folder, checkpoint)
-            target = _place(folder, checkpoint.events, _digest_of(partial))
-            if _is_whole(target):  # a resumed run has come here again: it is the same state
+            partial = _written(folder, checkpoint, seal)
+            target = _place(folder, checkpoint.events, _digest_of(partial, seal), seal)
+            if _is_whole(target, seal):  # a resumed run has come here again: it is the same state
                 shutil.rmtree(partial)
                 return
             shutil.rmtree(target, ignore_errors=True)
@@ -59,9 +62,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     found = _found(folder)
     for other in [*(path for path in found if path > target), *found[found.index(target) + KEPT :]]:
         shutil.rmtree(other, ignore_errors=True)
+    if seal is not None:  # nothing of before stays readable
+        for other in found:
+            if not _is_sealed(other):
+                shutil.rmtree(other, ignore_errors=True)
 
 
-def _written(folder: Path, checkpoint: Checkpoint) -> Path:
+def _written(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> Path:
     """A checkpoint under another name, which does not count yet."""
     partial = folder / "partial"
     tensors, tree = flatten(checkpoint.state)
@@ -70,18 +77,46 @@ def _written(folder: Path, checkpoint: Checkpoint) -> Path:
     )
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
+    if seal is not None:
+        encoded = save(tensors)
+        digest = _digest(content, io.BytesIO(encoded))
+        whole = f'{{"sha256": "{digest}", "content": {content}}}'
+        _write_sealed(partial / "tensors.sealed", encoded, seal)
+        _write_sealed(partial / "state.sealed", whole.encode(), seal)
+        return partial
     save_file(tensors, partial / "tensors.safetensors")
     sync(partial / "tensors.safetensors")
-    digest = _digest(content, partial / "tensors.safetensors")
+    with (partial / "tensors.safetensors").open("rb") as file:
+        digest = _digest(content, file)
     write_whole(partial / "state.json", f'{{"sha256": "{digest}", "content": {content}}}')
     return partial
 
 
-def _digest_of(path: Path) -> str:
-    return str(json.loads((path / "state.json").read_text(encoding="utf-8"))["sha256"])
+def _write_sealed(path: Path, content: bytes, seal: Seal) -> None:
+    path.write_bytes(seal.sealed(content))
+    sync(path)
 
 
-def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+def _is_sealed(path: Path) -> bool:
+    return (path / "state.sealed").exists()
+
+
+def _text(path: Path, seal: Seal | None) -> str:
+    """The file `state` of a checkpoint."""
+    if not _is_sealed(path):
+        return (path / "state.json").read_text(encoding="utf-8")
+    if seal is None:
+        raise OfclError(f"'{path}' is encrypted; give the file of its key with --key-file")
+    return seal.opened((path / "state.sealed").read_bytes()).decode()
+
+
+def _digest_of(path: Path, seal: Seal | None) -> str:
+    return str(json.loads(_text(path, seal))["sha256"])
+
+
+def load_checkpoint(
+    folder: Path, tell: Callable[[str], None], seal: Seal | None = None
+) -> Checkpoint | None:
     """The newest checkpoint that is whole; None if there never was one.
 
     Damaged ones are told of and left where they are.
@@ -89,7 +124,7 @@ def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | N
     found = _found(folder)
     for path in found:
         try:
-            return _read(path)
+            return _read(path, seal)
         except _DAMAGE as error:
             tell(f"checkpoint '{path}' is damaged ({error}); looking at the one before it")
     if found:
@@ -100,25 +135,25 @@ def load_checkpoint(folder: Path, tell: Callable[[str], None]) -> Checkpoint | N
     return None
 
 
-def rewrite(folder: Path, change: Callable[[State], None]) -> int:
+def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = None) -> int:
     """Changes the state in every checkpoint, and leaves none as it was; gives how many there are.
 
     One that is damaged cannot be changed, and is an error: nobody knows what it still holds.
     """
     found = _found(folder)
-    checkpoints = [_readable(path) for path in found]  # all, before anything is changed
+    checkpoints = [_readable(path, seal) for path in found]  # all, before anything is changed
     for path, checkpoint in zip(found, checkpoints, strict=True):
         change(checkpoint.state)
-        partial = _written(folder, checkpoint)
+        partial = _written(folder, checkpoint, seal)
         shutil.rmtree(path)
         partial.rename(path)
         sync(folder)
     return len(found)
 
 
-def _readable(path: Path) -> Checkpoint:
+def _readable(path: Path, seal: Seal | None) -> Checkpoint:
     try:
-        return _read(path)
+        return _read(path, seal)
     except _DAMAGE as error:
         raise OfclError(
             f"checkpoint '{path}' is damaged ({error}): what it holds cannot be told. Delete it if "
@@ -169,37 +204,42 @@ def _found(folder: Path) -> list[Path]:
     return sorted((p for p in folder.iterdir() if re.fullmatch(NAME, p.name)), reverse=True)
 
 
-def _place(folder: Path, events: int, digest: str) -> Path:
+def _place(folder: Path, events: int, digest: str, seal: Seal | None) -> Path:
     """The first name for so many events that no other whole checkpoint has."""
     names = (f"{events:09d}" + (f".{n:03d}" if n else "") for n in itertools.count())
     return next(
         folder / name
         for name in names
-        if not _is_whole(folder / name) or digest in (folder / name / "state.json").read_text()[:90]
+        if not _is_whole(folder / name, seal) or digest == _digest_of(folder / name, seal)
     )
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(path: Path, seal: Seal | None) -> bool:
     try:
-        _read(path)
+        _read(path, seal)
     except _DAMAGE:
         return False
     return True
 
 
-def _read(path: Path) -> Checkpoint:
-    text = (path / "state.json").read_text(encoding="utf-8")
+def _read(path: Path, seal: Seal | None) -> Checkpoint:
+    text = _text(path, seal)
     value = json.loads(text)
     content = text[text.index('"content": ') + len('"content": ') : -1]
-    if _digest(content, path / "tensors.safetensors") != value["sha256"]:
+    if seal is not None and _is_sealed(path):
+        encoded = seal.opened((path / "tensors.sealed").read_bytes())
+        found, tensors = _digest(content, io.BytesIO(encoded)), load(encoded)
+    else:
+        with (path / "tensors.safetensors").open("rb") as file:
+            found = _digest(content, file)
+        tensors = load_file(path / "tensors.safetensors")
+    if found != value["sha256"]:
         raise ValueError("its checksum does not match")
-    tensors = load_file(path / "tensors.safetensors")
     content = value["content"]
     return Checkpoint(content["events"], content["seconds"], unflatten(tensors, content["state"]))
 
 
-def _digest(content: str, tensors: Path) -> str:
-    with tensors.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
+def _digest(content: str, tensors: BinaryIO | io.BytesIO) -> str:
+    digest = hashlib.file_digest(tensors, "sha256")  # type: ignore[arg-type]
     digest.update(content.encode())
     return digest.hexdigest()

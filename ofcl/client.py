@@ -132,6 +132,10 @@ class Client:
         if privacy is not None:
             self._begin_from(self._travelling)
 
+    def draw_noise_by(self, seed: int) -> None:
+        """Lets the noise of its privacy come from a seed that nobody else knows."""
+        self._noise.manual_seed(seed)
+
     def _begin_from(self, model: Tensors) -> None:
         """Notes the global model from which what it sends will be measured."""
         self._start = {name: model[name].detach().clone() for name in self._travelling}

@@ -216,6 +216,9 @@ class Settings(BaseModel):
     class_weights: Literal["class", "task"] = Field(
         "class", description="weighted: clients weigh by samples of the class, or of the task"
     )
+    class_counts: bool = Field(
+        True, description="weighted: clients tell their class counts; if not, it is plain FedAvg"
+    )
     trim: float = Field(
         0.2, ge=0, lt=0.5, description="trimmed-mean: share of the clients left out at each end"
     )
@@ -247,13 +250,18 @@ class Settings(BaseModel):
     )
     q: int = Field(5, ge=1, description="mini-batches between rounds")
     min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
+    round_timeout: float | None = Field(
+        None, gt=0, description="parties: seconds until a round goes on without one; none: it waits"
+    )
     participation: float = Field(1.0, gt=0, le=1, description="share of clients drawn a round")
     dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
 
     # Running and reporting
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
-    engine: Literal["local", "flower-sim"] = Field(
-        "local", description="where clients run: here, or on Flower's simulation engine (Ray)"
+    engine: Literal["local", "flower-sim", "flower"] = Field(
+        "local",
+        description="where clients run: here, on Flower's simulation engine (Ray), or at parties "
+        "of their own (ofcl federation)",
     )
     ray: str | None = Field(
         None, description="flower-sim: the address of a Ray cluster; none: this machine"
@@ -314,6 +322,13 @@ def _first_problem(error: ValidationError) -> str:
         return f"unknown {name} '{given}'; {nearest(str(given), accepted)}"
     return f"{name} = {given!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
+
+AT_PARTY = (
+    "dataset", "data_root", "label", "text", "columns", "image_size", "embedder", "test_share",
+    "window", "on_bad", "train_head", "test_head", "train_per_class", "test_per_class", "streams",
+    "task", "test", "idle", "device",
+)  # fmt: skip
+"""Settings that a party of a federation decides for itself: they never travel."""
 
 _STREAMS_ONLY = ("task", "test", "idle")
 _DATASETS_ONLY = (

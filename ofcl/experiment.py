@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import signal
-import tempfile
 import threading
 import time
 import warnings
@@ -20,19 +19,17 @@ import torch
 import ofcl
 from ofcl.algorithm import Engine, federate
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.checks import check_elsewhere
 from ofcl.config import Settings, make_settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.feeds import Items
 from ofcl.data.live import Feed, StreamError
-from ofcl.engines.local import LocalEngine
-from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
 from ofcl.events import Event, Learned, TaskEnded
-from ofcl.parties import Elsewhere, Parties, dataset_parties, live_parties, save_dataset
+from ofcl.parties import Parties
 from ofcl.privacy import epsilon
 from ofcl.results import Result, summarise
-from ofcl.runs import CLIENTS_RUN, Recorder, RunDirectory, counted
+from ofcl.runs import Recorder, RunDirectory, counted
+from ofcl.stages import Hooks, Stage, find_stage
 from ofcl.state import State
 
 SECONDS_BETWEEN_SAVES = 10
@@ -46,8 +43,8 @@ class Run:
     """A run to be iterated over: every event as it happens, then `result()`.
 
     Clients learn from their shares of a dataset (by default the one that the settings name), or
-    from `streams`, one each. With a directory everything is recorded there, and a run that was
-    stopped can be resumed.
+    from `streams`, one each; another `stage` puts them elsewhere. With a directory everything is
+    recorded there, and a run that was stopped can be resumed.
     """
 
     directory: RunDirectory | None = None
@@ -61,10 +58,14 @@ class Run:
         *,
         streams: Sequence[Feed | Items] = (),
         test: Iterable[Any] = (),
+        stage: Stage | None = None,
+        tell: Callable[[str], None] = print,
     ) -> None:
         if out is not None:
             RunDirectory(out).check_new()
-        self._begin(settings, dataset, streams, test, out)
+        place = Path(out) if out is not None else None
+        stage = stage or find_stage(settings, dataset, streams, test, place)
+        self._begin(settings, stage, tell)
         if out is not None:
             self.directory = RunDirectory(out)
             parties = self._parties
@@ -81,6 +82,7 @@ class Run:
         *,
         streams: Sequence[Feed | Items] = (),
         test: Iterable[Any] = (),
+        stage: Stage | None = None,
     ) -> Run:
         """A run that goes on where its last checkpoint was.
 
@@ -96,7 +98,8 @@ class Run:
         try:
             checkpoint = load_checkpoint(directory.checkpoints, tell)
             known = checkpoint.state["parties"] if checkpoint else None
-            run._begin(settings, dataset, streams, test, path, known)
+            stage = stage or find_stage(settings, dataset, streams, test, Path(path))
+            run._begin(settings, stage, tell, known)
             run._resumed = True
             if not settings.streams:
                 directory.check_labels(run.labels)
@@ -112,10 +115,8 @@ class Run:
     def _begin(
         self,
         settings: Settings,
-        dataset: Dataset | None,
-        streams: Sequence[Feed | Items],
-        test: Iterable[Any],
-        out: str | Path | None,
+        stage: Stage,
+        tell: Callable[[str], None],
         known: State | None = None,
     ) -> None:
         self.events: list[Event] = []
@@ -123,44 +124,13 @@ class Run:
         self._saved, self._saving = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._recorder: Recorder | None = None
-        elsewhere = settings.engine != "local"
-        if elsewhere:
-            check_elsewhere(settings, bool(streams))
-        if streams or settings.streams:
-            self._parties: Parties = live_parties(settings, streams, test, self._pause, known)
-        else:
-            self._parties = dataset_parties(settings, dataset, elsewhere)
+        self._stage = stage
+        hooks = Hooks(self._pause, self._save, tell)
+        self._parties: Parties = stage.parties(settings, known, hooks)
         self.settings, self.warnings = self._parties.settings, self._parties.warnings
         self.batches = self._parties.batches
-        self._engine: Engine = self._simulated(dataset, out) if elsewhere else self._local()
+        self._engine: Engine = stage.engine(self._parties, hooks)
         self._server = self._parties.server
-
-    def _local(self) -> LocalEngine:
-        return LocalEngine(
-            self._parties.clients,
-            starts=[k * self.settings.stagger for k in range(self.settings.clients)],
-            patience=self.settings.patience,
-            pause=self._pause,
-        )
-
-    def _simulated(self, dataset: Dataset | None, out: str | Path | None) -> RemoteEngine:
-        """Flower's simulation: the clients are in folders of their own, beside what is recorded."""
-        from ofcl.engines.flower_sim import Simulation
-
-        if out is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="ofcl-")
-        folder = Path(out or self._temporary.name) / "clients"
-        named = dataset is None or dataset.source
-        saved = None if named else folder / "data"
-        if dataset is not None and saved is not None and not self._resumed:
-            save_dataset(dataset, saved)
-        settings = self.settings
-        return RemoteEngine(
-            settings.clients,
-            Simulation(settings.clients, folder, Elsewhere(settings, saved), settings.ray),
-            run=CLIENTS_RUN,
-            save=self._save,
-        )
 
     def _load(self, state: State) -> None:
         try:
@@ -272,12 +242,12 @@ class Run:
     def _interrupted(self) -> BaseException:
         if self.directory is None:
             return KeyboardInterrupt()
-        return Interrupted(f"stopped; go on with: ofcl resume {self.directory.path}")
+        return Interrupted(f"stopped; go on with: {self._stage.go_on(self.directory.path)}")
 
     def _how_to_go_on(self) -> str:
         if self.directory is None:
             return ""
-        return f". All that was learned is saved; then: ofcl resume {self.directory.path}"
+        return f". All that was learned is saved; then: {self._stage.go_on(self.directory.path)}"
 
 
 class _Stopped(Exception):

@@ -195,7 +195,7 @@ def test_with_too_few_clients_it_waits_and_says_for_whom(tmp_path, blobs):
     post = Late(tmp_path, parties.settings, blobs)
     engine = RemoteEngine(3, post, run="run", min_clients=2, tell=said.append)
     rounds = [event for event in federate(engine, parties.server) if isinstance(event, Round)]
-    assert said[:3] == ["waiting for client 1, 2"] * 3
+    assert said[:3] == ["waiting for client 1, client 2"] * 3
     assert rounds[0].clients == [0, 1, 2]
 
 
@@ -246,8 +246,8 @@ def test_another_run_begins_anew(tmp_path, blobs):
 
 
 def gate_of(settings, server, **change):
-    how = {"classes": 6, "most_samples": 1000, "class_counts": False, "extras": False, **change}
-    return Gate(server.model, **how)
+    how = {"most_samples": 1000, "most_labels": 3, "batch_size": settings.batch_size, **change}
+    return Gate(server.model, classes=lambda: 6, **how)
 
 
 @pytest.mark.parametrize("change", [{}, {"aggregation": "weighted"}, {"method": "none"}], ids=str)
@@ -292,6 +292,8 @@ def spoil(state, draw):
         "no update": lambda: state.update(update=None),
         "field": lambda: state.pop(draw.choice(sorted(state))),
         "more fields": lambda: state.update(admin=True),
+        "labels": lambda: state.update(labels=draw.choice(
+            ["cat", ["a", "b", "c", "d"], [5], ["a\nb"], [""], ["x" * 201], None, {"a": 1}])),
         "events": lambda: state.update(events=draw.choice([
             [{"event": "round", "round": 1, "clients": [0], "samples": [1], "bytes_sent": 0,
               "bytes_received": 0}],
@@ -343,7 +345,7 @@ def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blob
     engine = RemoteEngine(3, post, run="run", min_clients=2, gate=gate, tell=said.append)
     events = list(federate(engine, parties.server))
     assert sum(spoilt.values()) == 300
-    assert len(spoilt) == 18
+    assert len(spoilt) == 19
     assert len(said) == 300
     assert all(line.startswith("rejected what client 0 has sent: ") for line in said)
     expected, server, _ = remotely(tmp_path / "b", settings, blobs, Silent, min_clients=2)

@@ -9,7 +9,8 @@ that cannot, the samples that came but were not handed out are kept in the strea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -78,6 +79,41 @@ class Vocabulary:
         """The place of a label."""
         return self._places.setdefault(label, len(self._places))
 
+    def admits(self, label: str) -> bool:
+        """Whether a sample of this label can be learned now."""
+        return True
+
+
+class ToldVocabulary(Vocabulary):
+    """A vocabulary that somebody else keeps: for labels without a place, one must be asked for.
+
+    >>> words = ToldVocabulary(("cat",))
+    >>> words.admits("cat"), words.admits("dog"), words.asked
+    (True, False, ['dog'])
+    >>> words.tell(["cat", "dog"])
+    >>> words.admits("dog"), words.asked
+    (True, [])
+    """
+
+    def __init__(self, labels: tuple[str, ...] = ()) -> None:
+        super().__init__(labels)
+        self.asked: list[str] = []
+
+    def admits(self, label: str) -> bool:
+        """Whether the label has a place; if not, it is asked for."""
+        if label not in self and label not in self.asked:
+            self.asked.append(label)
+        return label in self
+
+    def tell(self, labels: Sequence[str]) -> None:
+        """Takes over what the keeper says; labels that are here never change their places."""
+        known = self.labels
+        if tuple(labels[: len(known)]) != known:
+            raise OfclError("the labels of this run have changed their places; start it anew")
+        for label in labels:
+            self.place(label)
+        self.asked = [label for label in self.asked if label not in self]
+
 
 class LiveStream:
     """The mini-batches of a feed. A batch is smaller where a task or the stream ends.
@@ -109,6 +145,9 @@ class LiveStream:
 
     def ready(self) -> bool:
         """Takes in what has arrived; says whether the next batch, or the end, is there."""
+        return self._arrived() and self._admitted()
+
+    def _arrived(self) -> bool:
         if self._arriving is None:
             self._arriving = self._feed_opened()
         while not self._complete():
@@ -130,6 +169,13 @@ class LiveStream:
                 self._append(self._checked(sample))
         return True
 
+    def _admitted(self) -> bool:
+        """Whether all samples of the next batch have labels with a place."""
+        usable = (sample for sample in self._pending if not sample.problem)
+        coming = list(itertools.islice(usable, self._batch_size))
+        named = [self._vocabulary.admits(s.label) for s in coming if s.task == coming[0].task]
+        return all(named)
+
     def _feed_opened(self) -> Iterator[list[Sample]]:
         # In a generator of its own, so that what opening raises is met where samples are taken in.
         yield from self.feed.open(self._taken)
@@ -145,7 +191,7 @@ class LiveStream:
 
     def __next__(self) -> Batch:
         while not self._complete() and not self._ended:
-            self.ready()
+            self._arrived()
         task = self.next_task()
         if task is None:
             raise StopIteration

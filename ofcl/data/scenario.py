@@ -138,7 +138,8 @@ def build_scenario(
 ) -> list[Share]:
     """Deals the data out: one `Share` for each client.
 
-    Validation data are those of `y_validation` or, without them, a share of the train data.
+    Validation data are those of `y_validation` or, without them, a share of the train data. Labels
+    from `classes` on have come later than the others: they are in the last task.
 
     >>> y = np.repeat(np.arange(4), 20)
     >>> shares = build_scenario(y, y, 4, seed=0, clients=2, tasks=2, validation=0.0)
@@ -148,7 +149,8 @@ def build_scenario(
     if clients > len(y_train):
         raise _without_data(clients - len(y_train), clients, len(y_train))
     sizes = np.bincount(y_train, minlength=classes)
-    used = _used_classes(sizes, drop_class)
+    used = _used_classes(sizes[:classes], drop_class)
+    late = np.arange(classes, len(sizes))
     if tasks > len(used):
         raise OfclError(
             f"{tasks} tasks need at least {tasks} classes, but there are {len(used)}; "
@@ -164,6 +166,9 @@ def build_scenario(
         )
         for client in range(clients)
     ]
+    if len(late):
+        tasks_of_clients = [(*t[:-1], (*t[-1], *late.tolist())) for t in tasks_of_clients]
+        used = np.concatenate([used, late])
     parts = _deal(y_train, y_validation, y_test, used, seed, clients, split, alpha, remainder,
                   validation, imbalance)  # fmt: skip
     shares = [

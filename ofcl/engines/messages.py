@@ -46,6 +46,7 @@ class Reply:
     released: int  # updates that have left it so far
     events: list[Event]  # since the last answer that came
     update: Update | None  # at a communication point, or at the end of a task
+    labels: list[str] = field(default_factory=list)  # words that it needs a place for
 
 
 def pack_request(request: Request) -> State:
@@ -67,7 +68,8 @@ def pack_reply(reply: Reply) -> State:
 def unpack_reply(state: State) -> Reply:
     """The inverse of `pack_reply`."""
     update = unpack_update(state["update"]) if state["update"] is not None else None
-    return Reply(**{**state, "events": [from_json(e) for e in state["events"]], "update": update})
+    events = [from_json(event) for event in state["events"]]
+    return Reply(**{**state, "events": events, "update": update, "labels": state["labels"]})
 
 
 def pack_update(update: Update) -> State:

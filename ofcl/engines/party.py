@@ -8,7 +8,8 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ofcl.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
@@ -17,19 +18,41 @@ from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
 from ofcl.errors import OfclError
 from ofcl.events import Event
+from ofcl.sealing import Seal
+from ofcl.state import State
 
 
 class OldRequest(OfclError):
     """A request from before what the party has already answered."""
 
 
+class _NothingToLearn(Exception):
+    """The stream has nothing more for now, or needs a place for a label first."""
+
+
 class Party:
-    """One client and its folder; `make` builds the client as it is at the beginning."""
+    """One client and its folder; `make` builds the client as it is at the beginning.
+
+    Where streams are live, it answers that it is still learning when nothing has come for
+    `patience` seconds, or when it has met labels for which it must ask (`asked`). `leaving` says
+    what is told of events; `note` is kept with what is saved. With a `seal` all of it is encrypted.
+    """
 
     def __init__(
-        self, folder: Path, make: Callable[[], Client], tell: Callable[[str], None] = print
+        self,
+        folder: Path,
+        make: Callable[[], Client],
+        tell: Callable[[str], None] = print,
+        *,
+        patience: float = 60.0,
+        asked: Callable[[], list[str]] = list,
+        leaving: Callable[[Sequence[Event]], list[Event]] = list,
+        note: Callable[[], State] = dict,
+        seal: Seal | None = None,
     ) -> None:
         self._folder, self._make, self._tell = folder, make, tell
+        self._patience, self._asked, self._leaving = patience, asked, leaving
+        self._note, self._seal = note, seal
         self._client: Client | None = None
         self._run = ""
         self._last: Reply | None = None
@@ -46,18 +69,32 @@ class Party:
                 f"client {client.number} has answered exchange {self._last.exchange} and does not "
                 f"go back to {request.exchange}"
             )
-        engine = LocalEngine([client])
+        engine = LocalEngine([client], pause=self._pausing(client))
         for step in request.steps:
             if step == "begin-task":
                 client.begin_task(request.model, request.handed)
             else:
                 engine.receive(request.model, [client.number] if step == "take" else [])
-        events = list(engine.learn(request.model))
+        events = self._leaving(list(_until_nothing_comes(engine.learn(request.model))))
         unseen = [(n, e) for n, e in self._unseen if n > request.seen]
         self._unseen = unseen + [(request.exchange, event) for event in events]
         self._last = self._made(request, client)
         self._save(client)
         return self._last
+
+    def _pausing(self, client: Client) -> Callable[[float], None]:
+        """Waits for a stream, but not longer than `patience` and not for a label's place."""
+        learned, since = client.learned, time.monotonic()
+
+        def pause(seconds: float) -> None:
+            nonlocal learned, since
+            if client.learned != learned:
+                learned, since = client.learned, time.monotonic()
+            if self._asked() or time.monotonic() - since >= self._patience:
+                raise _NothingToLearn
+            time.sleep(seconds)
+
+        return pause
 
     def _ready(self, run: str) -> Client:
         """The client of a run as it was left, perhaps by another process; or a new one."""
@@ -65,7 +102,7 @@ class Party:
         if self._client is None or run != self._run or known != newest(self._folder / run):
             self._client, self._run, self._last = self._make(), run, None
             self._unseen = []
-            checkpoint = load_checkpoint(self._folder / run, self._tell)
+            checkpoint = load_checkpoint(self._folder / run, self._tell, self._seal)
             if checkpoint is not None:
                 self._client.load_state(checkpoint.state["client"])
                 self._last = unpack_reply(checkpoint.state["reply"])
@@ -92,10 +129,24 @@ class Party:
             released=client.released,
             events=[event for _, event in self._unseen],
             update=update,
+            labels=self._asked(),
         )
 
     def _save(self, client: Client) -> None:
         assert self._last is not None
         numbers = [number for number, _ in self._unseen]
-        state = {"client": client.state(), "reply": pack_reply(self._last), "numbers": numbers}
-        save_checkpoint(self._folder / self._run, Checkpoint(self._last.exchange, 0.0, state))
+        state = {
+            "client": client.state(),
+            "reply": pack_reply(self._last),
+            "numbers": numbers,
+            "note": self._note(),
+        }
+        checkpoint = Checkpoint(self._last.exchange, 0.0, state)
+        save_checkpoint(self._folder / self._run, checkpoint, self._seal)
+
+
+def _until_nothing_comes(events: Iterator[Event]) -> Iterator[Event]:
+    try:
+        yield from events
+    except _NothingToLearn:
+        return

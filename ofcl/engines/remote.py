@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from ofcl.data.live import Vocabulary
 from ofcl.engines.messages import (
     Reply,
     Request,
@@ -21,7 +22,7 @@ from ofcl.engines.messages import (
     unpack_update,
 )
 from ofcl.engines.trust import Gate, Rejected
-from ofcl.events import Event, from_json, to_json
+from ofcl.events import Appeared, Event, from_json, to_json
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
@@ -39,10 +40,11 @@ class Courier(Protocol):
 class RemoteEngine:
     """Clients that are reached by a courier, numbered from 0.
 
-    With fewer than `min_clients` that answer, it asks again and tells whom it waits for; what a
-    `gate` rejects counts as no answer. `save` is
-    called before every exchange: whoever asks must remember that it did, so that after a crash it
-    asks the same again, and the clients give the same answers.
+    With fewer than `min_clients` that answer, it asks again and tells whom it waits for, by
+    `names`; what a `gate` rejects counts as no answer. Labels that clients have met and that are
+    new to the `vocabulary` get the next places in it. `save` is called before every exchange:
+    whoever asks must remember that it did, so that after a crash it asks the same again, and the
+    clients give the same answers.
     """
 
     def __init__(
@@ -53,11 +55,15 @@ class RemoteEngine:
         run: str,
         min_clients: int = 1,
         gate: Gate | None = None,
+        vocabulary: Vocabulary | None = None,
+        names: Sequence[str] = (),
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self.clients, self._courier, self._run = clients, courier, run
         self._min_clients, self._gate, self._save, self._tell = min_clients, gate, save, tell
+        self._vocabulary = vocabulary
+        self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._exchange = 0  # exchanges that are over
         self._status: list[Status] = ["learning"] * clients
         self._steps: list[list[Step]] = [[] for _ in range(clients)]  # what each does next
@@ -91,7 +97,7 @@ class RemoteEngine:
             ):
                 return
             if absent:
-                self._tell(f"waiting for client {', '.join(map(str, absent))}")
+                self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
 
     def _request(self, client: int, model: Tensors) -> Request:
         steps = tuple(self._steps[client])
@@ -107,7 +113,7 @@ class RemoteEngine:
         try:
             return self._gate.passed(answer, request, client)
         except Rejected as error:
-            self._tell(f"rejected what client {client} has sent: {error}")
+            self._tell(f"rejected what {self._names[client]} has sent: {error}")
             return None
 
     def _note(self, reply: Reply) -> None:
@@ -115,6 +121,10 @@ class RemoteEngine:
         self._seen[reply.client] = reply.exchange
         self._released = max(self._released, reply.released)
         self._untold += reply.events
+        for label in reply.labels:
+            if self._vocabulary is not None and label not in self._vocabulary:
+                place = self._vocabulary.place(label)
+                self._untold.append(Appeared(reply.client, label, place))
         if reply.update is not None:
             self._updates[reply.client] = reply.update
 

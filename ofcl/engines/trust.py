@@ -8,16 +8,20 @@ without it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, get_args
 
 from torch import Tensor
 
+from ofcl.data.labels import label_name
 from ofcl.engines.messages import Reply, Request, Status, unpack_reply
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated, Event, Learned, Round, TaskEnded
-from ofcl.models.head import BIAS, WEIGHT
+from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
 from ofcl.state import State, Tensors
 from ofcl.update import Update
+
+LONGEST_LABEL = 200  # letters
 
 
 class Rejected(OfclError):
@@ -28,14 +32,28 @@ class Gate:
     """Lets answers pass that could be right.
 
     `model` is what updates look like: names, shapes (a head may have up to `classes` outputs) and
-    types. A client has at most `most_samples` of a task.
+    types. A client has at most `most_samples` of a task, and never more than it has learned
+    mini-batches of `batch_size`. It asks for places of at most `most_labels` new words at once.
     """
 
     def __init__(
-        self, model: Tensors, *, classes: int, most_samples: int, class_counts: bool, extras: bool
+        self,
+        model: Tensors,
+        *,
+        classes: Callable[[], int],
+        batch_size: int,
+        most_samples: int = 10**9,
+        most_labels: int = 0,
+        class_counts: bool = False,
+        extras: bool = False,
     ) -> None:
-        self._model, self._classes, self._most = model, classes, most_samples
+        self._model, self._vocabulary, self._most = model, classes, most_samples
+        self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
+
+    @property
+    def _classes(self) -> int:
+        return max(self._vocabulary(), FEWEST_CLASSES)
 
     def passed(self, state: State, request: Request, client: int) -> Reply:
         """The answer of a client to a request, or `Rejected` with what is wrong with it."""
@@ -59,7 +77,15 @@ class Gate:
             )
         if reply.update is not None:
             self._check_update(reply.update, client)
+            _count("number of samples", reply.update.samples, reply.learned * self._batch_size)
+        self._check_labels(reply.labels)
         return reply
+
+    def _check_labels(self, labels: Any) -> None:
+        if not isinstance(labels, list) or len(labels) > self._most_labels:
+            raise Rejected(f"it asks for places of labels; expected at most {self._most_labels}")
+        for label in labels:
+            check_label(label)
 
     def _check_update(self, update: Update, client: int) -> None:
         _same("client of the update", update.client, client)
@@ -109,6 +135,16 @@ class Gate:
         if isinstance(event, Evaluated):
             for hits in (event.test, event.validation, event.global_test):
                 _check_hits(hits)
+
+
+def check_label(label: Any) -> None:
+    """Rejects what cannot be the name of a class."""
+    try:
+        good = isinstance(label, str) and len(label) <= LONGEST_LABEL and label_name(label) == label
+    except ValueError:
+        good = False
+    if not good:
+        raise Rejected(f"{str(label)[:40]!r} cannot be the name of a class")
 
 
 def _check_hits(hits: Any) -> None:

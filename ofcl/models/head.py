@@ -13,6 +13,7 @@ from ofcl.seeds import generator
 from ofcl.state import Tensors
 
 WEIGHT, BIAS = "head.weight", "head.bias"
+FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
 
 
 def outputs(model: nn.Module) -> int:

@@ -1,0 +1,61 @@
+"""Encryption of what is saved, with a key from a file (AES-256-GCM).
+
+Whoever reads a sealed file without the key learns its length; whoever changes it is found out.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ofcl.errors import OfclError
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+
+
+class Seal:
+    """Seals bytes with a key, and opens them again.
+
+    >>> seal = Seal(bytes(32))
+    >>> seal.opened(seal.sealed(b"a sample"))
+    b'a sample'
+    """
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise OfclError("encryption needs: pip install 'ofcl[flower]'") from None
+        self._cipher = AESGCM(key)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Seal:
+        """The seal whose key is in a file: 64 hexadecimal digits."""
+        path = Path(path)
+        how = f"make one that only you can read: (umask 077; openssl rand -hex 32 > {path})"
+        if not path.exists():
+            raise OfclError(f"no key file '{path}'; {how}")
+        if path.stat().st_mode & 0o077:
+            raise OfclError(f"others can read the key in '{path}': chmod 600 {path}")
+        try:
+            key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        except ValueError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise OfclError(f"'{path}' does not hold a key of 64 hexadecimal digits; {how}")
+        return cls(key)
+
+    def sealed(self, content: bytes) -> bytes:
+        """The content, encrypted."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, content, None)
+
+    def opened(self, content: bytes) -> bytes:
+        """The inverse of `sealed`; ValueError if the key is another, or the content was changed."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(content[:NONCE_BYTES], content[NONCE_BYTES:], None)
+        except InvalidTag:
+            raise ValueError("it was sealed with another key, or was changed") from None
