@@ -167,9 +167,9 @@ def build_schedule(settings: Settings) -> Schedule:
     return Schedule(settings.burn_in, settings.q, settings.first_round)
 
 
-def build_model(settings: Settings, dataset: Dataset) -> nn.Module:
-    """The initial model, the same for all."""
-    classes = max(len(dataset.labels), FEWEST_CLASSES)
+def build_model(settings: Settings, dataset: Dataset, classes: int | None = None) -> nn.Module:
+    """The initial model, the same for all; it starts with so many classes, by default with all."""
+    classes = max(len(dataset.labels) if classes is None else classes, FEWEST_CLASSES)
     size = ModelSize(
         dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
     )
@@ -193,8 +193,10 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
     )
 
 
-def build_client(settings: Settings, dataset: Dataset, number: int, share: Share) -> Client:
-    """A client that learns its share of a dataset."""
+def build_client(
+    settings: Settings, dataset: Dataset, number: int, share: Share, classes: int | None = None
+) -> Client:
+    """A client that learns its share of a dataset; its model starts with so many classes."""
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
     held = train
     if dataset.x_validation is not None and dataset.y_validation is not None:
@@ -209,6 +211,7 @@ def build_client(settings: Settings, dataset: Dataset, number: int, share: Share
         test=HeldOut(*test, share.test, dataset.prepare),
         validation=HeldOut(*held, share.validation, dataset.prepare),
         tasks=settings.tasks,
+        classes=classes,
     )
 
 
@@ -249,9 +252,10 @@ def join(
     test: Tested,
     validation: Tested,
     tasks: int | None,
+    classes: int | None = None,
 ) -> Client:
     """One client with everything of its own."""
-    model = build_model(settings, dataset)
+    model = build_model(settings, dataset, classes)
     learner = build_learner(settings, dataset, number, model)
     generative = METHODS[settings.method].generative is not None
     client = Client(

@@ -6,7 +6,7 @@ It goes from every checkpoint of the run. What the models have learned from it s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,16 @@ import torch
 from ofcl.checkpoint import load_checkpoint, rewrite
 from ofcl.errors import OfclError
 from ofcl.runs import RunDirectory
+from ofcl.sealing import Seal
 from ofcl.state import State
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where the memory of a client is saved: a folder of checkpoints, of its own or of a run."""
+
+    client: int
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -28,27 +37,39 @@ class Remembered:
     task: int
 
 
-def remembered(run: RunDirectory) -> list[Remembered]:
-    """All samples that a run remembers, by client and arrival."""
-    found = []
-    for client, folder in enumerate(_folders(run)):
-        checkpoint = load_checkpoint(folder, lambda _: None)
-        memory = _memory(checkpoint.state, client) if checkpoint else None
+def shelves(run: RunDirectory) -> list[Shelf]:
+    """Where the clients of a run have their memories."""
+    clients = run.settings().clients
+    apart = run.client_folders(clients)
+    there = any(folder.exists() for folder in apart)
+    return [Shelf(k, apart[k] if there else run.checkpoints) for k in range(clients)]
+
+
+def remembered(found: Sequence[Shelf], seal: Seal | None = None) -> list[Remembered]:
+    """All samples that are remembered, by client and arrival."""
+    samples = []
+    for shelf in found:
+        checkpoint = load_checkpoint(shelf.folder, lambda _: None, seal)
+        memory = _memory(checkpoint.state, shelf.client) if checkpoint else None
         if memory is not None:
             table = memory["samples"]
             columns = (table[name].tolist() for name in ("id", "y", "task"))
-            found += [Remembered(client, *row) for row in sorted(zip(*columns, strict=True))]
-    return found
+            rows = sorted(zip(*columns, strict=True))
+            samples += [Remembered(shelf.client, *row) for row in rows]
+    return samples
 
 
-def forget(run: RunDirectory, client: int, numbers: Collection[int]) -> list[int]:
+def forget(
+    found: Sequence[Shelf], client: int, numbers: Collection[int], seal: Seal | None = None
+) -> list[int]:
     """Deletes samples of a client from all that is saved; gives the numbers that were there.
 
-    The run must not be going on: it would save them again.
+    Nobody may be learning meanwhile: he would save them again.
     """
-    folders = _folders(run)
-    if not 0 <= client < len(folders):
-        raise OfclError(f"no client {client} in '{run.path}'; expected 0 to {len(folders) - 1}")
+    own = [shelf for shelf in found if shelf.client == client]
+    if not own:
+        there = ", ".join(sorted({str(shelf.client) for shelf in found})) or "none"
+        raise OfclError(f"no client {client} here; there is: {there}")
     gone: set[int] = set()
 
     def change(state: State) -> None:
@@ -56,8 +77,8 @@ def forget(run: RunDirectory, client: int, numbers: Collection[int]) -> list[int
         if memory is not None:
             gone.update(_delete(memory, numbers))
 
-    with run.lock():
-        rewrite(folders[client], change)
+    for shelf in own:
+        rewrite(shelf.folder, change, seal)
     return sorted(gone)
 
 
@@ -68,13 +89,6 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
     memory["samples"] = {name: column[~going] for name, column in memory["samples"].items()}
     memory["x"], memory["places"] = memory["x"][~going], memory["places"][~going]
     return gone
-
-
-def _folders(run: RunDirectory) -> list[Path]:
-    """Where the checkpoints of each client are: its own, or those of the run."""
-    clients = run.settings().clients
-    apart = run.client_folders(clients)
-    return apart if any(folder.exists() for folder in apart) else [run.checkpoints] * clients
 
 
 def _memory(state: State, client: int) -> State | None:

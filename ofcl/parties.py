@@ -53,6 +53,7 @@ class Parties:
     pattern: Pattern = field(default_factory=Pattern)
     tested: bool = False  # whether streams have samples to test on
     form: State = field(default_factory=dict)  # kind of the samples; how images were normalised
+    agreed: State = field(default_factory=dict)  # with parties elsewhere, for a checkpoint
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -67,6 +68,7 @@ class Parties:
             "kind": self.pattern.kind,
             "shape": shape,
             "tested": self.tested,
+            **self.agreed,
         }
 
 
@@ -149,7 +151,7 @@ def live_parties(
     build.check_names(settings)
     if METHODS[settings.method].generative is not None:
         raise OfclError(f"{settings.method} needs tasks that end for all clients; streams do not")
-    feeds, names = _feeds(settings, streams)
+    feeds, names = open_feeds(settings, streams)
     check_combination(settings.model_copy(update={"streams": names}))
     if settings.test is not None and not Path(settings.test).exists():
         raise OfclError(f"no file or folder '{settings.test}' to test on")
@@ -171,7 +173,7 @@ def live_parties(
     settings = build.resolve(settings, dataset)
     check_model(settings, dataset)
     dataset = dataset.to(build.find_device(settings.device))
-    held = _held(settings, test, live)
+    held = held_samples(settings, test, live)
     if known is not None and known["tested"] and not held:
         raise OfclError("this run was tested on samples of its own: resume it with test=…")
     warnings = []
@@ -185,7 +187,7 @@ def live_parties(
     return Parties(
         settings=settings,
         clients=[
-            build.build_live_client(settings, dataset, k, stream, _tested(held, stream, vocabulary))
+            build.build_live_client(settings, dataset, k, stream, tested(held, stream, vocabulary))
             for k, stream in enumerate(live)
         ],
         server=build.build_server(settings, dataset),
@@ -203,7 +205,7 @@ def _form(dataset: Dataset) -> State:
     return {"kind": dataset.kind, "mean": list(dataset.mean), "std": list(dataset.std)}
 
 
-def _feeds(
+def open_feeds(
     settings: Settings, streams: Sequence[Feed | Items]
 ) -> tuple[list[Feed], tuple[str, ...]]:
     """Where the clients' samples come from, and the names by which these can be opened again."""
@@ -236,7 +238,9 @@ def _wait_for_a_sample(
             pause(LOOK_AGAIN)
 
 
-def _held(settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]) -> list[Sample]:
+def held_samples(
+    settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]
+) -> list[Sample]:
     """The samples to test on, in the form of the streams' own."""
     if settings.test is not None:
         known = next((s.feed.known for s in live if "columns" in s.feed.known), {})
@@ -254,7 +258,7 @@ def _held(settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]) -
         raise OfclError(f"a sample to test on cannot be used: {error}") from None
 
 
-def _tested(held: Sequence[Sample], stream: LiveStream, vocabulary: Vocabulary) -> SeenHeldOut:
+def tested(held: Sequence[Sample], stream: LiveStream, vocabulary: Vocabulary) -> SeenHeldOut:
     """The samples to test on, made ready as the stream's own are, when that is known."""
     made: list[Tensor] = []
 

@@ -46,7 +46,9 @@ def test_resume_on_cuda(tmp_path, images, method):
 
 @pytest.fixture
 def full_precision(monkeypatch):
+    """No TF32, and no kernels that add in an order of their own: BatchNorm magnifies rounding."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # matrices: off by default
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
 
 
 def losses_and_model(values, data):

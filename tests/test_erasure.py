@@ -8,7 +8,7 @@ import pytest
 import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.erasure import forget, remembered
+from ofcl.erasure import forget, remembered, shelves
 from ofcl.runs import RunDirectory
 from tests.conftest import TINY
 from tests.test_cli import ofcl as command
@@ -36,24 +36,24 @@ def files_with(folder, content):
 
 def test_a_forgotten_sample_is_in_no_file_and_the_run_goes_on(tmp_path, blobs):
     run = stopped(tmp_path / "run", blobs)
-    before = [sample for sample in remembered(run) if sample.client == 1]
+    before = [sample for sample in remembered(shelves(run)) if sample.client == 1]
     number = before[len(before) // 2].number
     content = bytes_of(run, 1, number)
     assert len(files_with(run.path, content)) >= 1
-    assert forget(run, 1, [number, 10**6]) == [number]
+    assert forget(shelves(run), 1, [number, 10**6]) == [number]
     assert files_with(run.path, content) == []
-    after = [sample for sample in remembered(run) if sample.client == 1]
+    after = [sample for sample in remembered(shelves(run)) if sample.client == 1]
     assert after == [sample for sample in before if sample.number != number]
     result = ofcl.resume(run.path, dataset=blobs)
     assert result.A is not None
     assert files_with(run.path, content) == []
-    assert number not in [s.number for s in remembered(run) if s.client == 1]
+    assert number not in [s.number for s in remembered(shelves(run)) if s.client == 1]
 
 
 def test_every_checkpoint_is_rewritten_and_whole(tmp_path, blobs):
     run = stopped(tmp_path / "run", blobs)
-    sample = remembered(run)[0]
-    forget(run, sample.client, [sample.number])
+    sample = remembered(shelves(run))[0]
+    forget(shelves(run), sample.client, [sample.number])
     found = sorted(run.checkpoints.iterdir(), reverse=True)
     assert len(found) == 2
     for path in found:
@@ -70,9 +70,9 @@ def test_a_client_with_a_folder_of_its_own(tmp_path, blobs):
     for k, state in enumerate(checkpoint.state["engine"]["clients"]):
         folder = run.path / "clients" / str(k) / "run"
         save_checkpoint(folder, Checkpoint(3, 0.0, {"client": state, "reply": None}))
-    sample = [s for s in remembered(run) if s.client == 0][-1]
-    assert forget(run, 0, [sample.number]) == [sample.number]
-    assert sample not in remembered(run)
+    sample = [s for s in remembered(shelves(run)) if s.client == 0][-1]
+    assert forget(shelves(run), 0, [sample.number]) == [sample.number]
+    assert sample not in remembered(shelves(run))
 
 
 def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
@@ -81,17 +81,19 @@ def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
     events = iter(running)
     for _ in range(30):
         next(events)
-    with pytest.raises(OfclError, match="in use by another process"):
-        forget(RunDirectory(tmp_path / "run"), 0, [0])
+    code, _, err = command("memory", "forget", tmp_path / "run", "--client", 0, "--id", 0,
+                           cwd=tmp_path)  # fmt: skip
+    assert code == 2
+    assert "in use by another process" in err
     events.close()
     run = RunDirectory(tmp_path / "run")
-    with pytest.raises(OfclError, match="no client 7 .*expected 0 to 1"):
-        forget(run, 7, [0])
+    with pytest.raises(OfclError, match="no client 7 here; there is: 0, 1"):
+        forget(shelves(run), 7, [0])
     newest = max(run.checkpoints.iterdir())
     (newest / "state.json").write_text("{")
     before = {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
     with pytest.raises(OfclError, match="is damaged"):
-        forget(run, 0, [0])
+        forget(shelves(run), 0, [0])
     assert before == {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
 
 

@@ -195,7 +195,7 @@ def test_with_too_few_clients_it_waits_and_says_for_whom(tmp_path, blobs):
     post = Late(tmp_path, parties.settings, blobs)
     engine = RemoteEngine(3, post, run="run", min_clients=2, tell=said.append)
     rounds = [event for event in federate(engine, parties.server) if isinstance(event, Round)]
-    assert said[:3] == ["waiting for client 1, client 2"] * 3
+    assert said[:1] == ["waiting for client 1, client 2"]
     assert rounds[0].clients == [0, 1, 2]
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from ofcl import __version__, config, settings_files
 from ofcl.build import build_reading
 from ofcl.cli import data as data_commands
+from ofcl.cli import federation as federation_commands
 from ofcl.cli import memory as memory_commands
 from ofcl.cli.bench import bench
 from ofcl.cli.driving import complete, drive
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
 app.add_typer(memory_commands.app, name="memory", no_args_is_help=True)
+app.add_typer(federation_commands.app, name="federation", no_args_is_help=True)
 app.command()(bench)
 app.command()(report)
 app.command()(reproduce)

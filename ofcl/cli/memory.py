@@ -1,49 +1,95 @@
-"""`ofcl memory`: what a run remembers of people, and how it is made to forget."""
+"""`ofcl memory`: what a run or a party remembers of people, and how it is made to forget."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from ofcl.checkpoint import load_checkpoint
 from ofcl.cli.terminal import out_console
+from ofcl.erasure import Shelf, remembered, shelves
 from ofcl.erasure import forget as forget_samples
-from ofcl.erasure import remembered
 from ofcl.errors import OfclError
+from ofcl.federation.folders import PARTY_FILE, load_party
+from ofcl.federation.member import RUNS
 from ofcl.report.reading import read_run
 from ofcl.runs import RunDirectory
+from ofcl.sealing import Seal
 
-app = typer.Typer(help="What a run remembers, and how it is made to forget.")
+app = typer.Typer(help="What a run or a party remembers, and how it is made to forget.")
 
-Run = Annotated[Path, typer.Argument(help="A run directory.")]
+Place = Annotated[Path, typer.Argument(help="A run directory, or the folder of a party.")]
+KeyFile = Annotated[Path | None, typer.Option(help="The key with which it was encrypted.")]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Memories, and the labels of what is in them."""
+
+    shelves: list[Shelf]
+    labels: dict[Path, tuple[str, ...]]  # by the folder of a shelf
+    lock: Callable[[], AbstractContextManager[Any]]
+
+
+def find(directory: Path, seal: Seal | None) -> Kept:
+    """The memories of a run, or of a party in all its runs."""
+    if not (directory / PARTY_FILE).exists():
+        run = RunDirectory(directory)
+        found = shelves(run)
+        return Kept(found, dict.fromkeys((s.folder for s in found), read_run(run).labels),
+                    run.lock)  # fmt: skip
+    party = load_party(directory)
+    folders = sorted((directory / RUNS).glob("*"))
+    labels = {}
+    for folder in folders:
+        checkpoint = load_checkpoint(folder, lambda _: None, seal)
+        labels[folder] = tuple(checkpoint.state["note"]["labels"]) if checkpoint else ()
+    return Kept([Shelf(party.number, folder) for folder in folders], labels, party.used)
 
 
 @app.command("list")
 def list_(
-    directory: Run,
+    directory: Place,
     client: Annotated[int | None, typer.Option(help="Only this client's.")] = None,
+    key_file: KeyFile = None,
 ) -> None:
     """List the samples that are remembered: client, number of arrival, class, task."""
-    run = RunDirectory(directory)
-    labels = read_run(run).labels
+    seal = Seal.from_file(key_file) if key_file else None
+    kept = find(directory, seal)
     table = Table("client", "id", "class", "task", box=None, pad_edge=False)
-    for sample in remembered(run):
-        if client is None or sample.client == client:
-            table.add_row(*map(str, (sample.client, sample.number, labels[sample.label],
-                                     sample.task)))  # fmt: skip
+    for shelf in kept.shelves:
+        labels = kept.labels[shelf.folder]
+        for sample in remembered([shelf], seal):
+            if client is None or sample.client == client:
+                table.add_row(*map(str, (sample.client, sample.number, labels[sample.label],
+                                         sample.task)))  # fmt: skip
     out_console.print(table, highlight=False)
 
 
 @app.command()
 def forget(
-    directory: Run,
-    client: Annotated[int, typer.Option(help="The client that remembers them.")],
+    directory: Place,
     number: Annotated[list[int], typer.Option("--id", help="Of the sample; may be repeated.")],
+    client: Annotated[
+        int | None, typer.Option(help="The client that remembers them; a party is one.")
+    ] = None,
+    key_file: KeyFile = None,
 ) -> None:
-    """Delete samples from a client's memory, in every checkpoint of a run that is not going on."""
-    gone = forget_samples(RunDirectory(directory), client, number)
+    """Delete samples from a client's memory, in every checkpoint; nobody may be learning."""
+    seal = Seal.from_file(key_file) if key_file else None
+    kept = find(directory, seal)
+    if client is None:
+        if len({shelf.client for shelf in kept.shelves}) > 1:
+            raise OfclError("several clients are here: --client says whose memory it is")
+        client = kept.shelves[0].client if kept.shelves else 0
+    with kept.lock():
+        gone = forget_samples(kept.shelves, client, number, seal)
     missing = sorted(set(number) - set(gone))
     if gone:
         told = ", ".join(map(str, gone))

@@ -51,7 +51,7 @@ class Party:
         seal: Seal | None = None,
     ) -> None:
         self._folder, self._make, self._tell = folder, make, tell
-        self._patience, self._asked, self._leaving = patience, asked, leaving
+        self.patience, self._asked, self._leaving = patience, asked, leaving
         self._note, self._seal = note, seal
         self._client: Client | None = None
         self._run = ""
@@ -90,7 +90,7 @@ class Party:
             nonlocal learned, since
             if client.learned != learned:
                 learned, since = client.learned, time.monotonic()
-            if self._asked() or time.monotonic() - since >= self._patience:
+            if self._asked() or time.monotonic() - since >= self.patience:
                 raise _NothingToLearn
             time.sleep(seconds)
 

@@ -72,6 +72,7 @@ class RemoteEngine:
         self._updates: dict[int, Update] = {}  # of those that wait
         self._untold: list[Event] = []
         self._released = 0
+        self._waited_for: list[int] = []  # those of whom it was told last
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
@@ -95,8 +96,10 @@ class RemoteEngine:
             if len(self._at("waiting")) >= self._min_clients or not (
                 absent or self._at("learning")
             ):
+                self._waited_for = []
                 return
-            if absent:
+            if absent and absent != self._waited_for:
+                self._waited_for = absent
                 self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
 
     def _request(self, client: int, model: Tensors) -> Request:

@@ -60,10 +60,11 @@ def read_run(directory: RunDirectory) -> RunView:
             seconds=events[-1]["seconds"] if events else 0.0,
         )
     appeared = [event["label"] for event in events if event["event"] == "appeared"]
+    labels = dict.fromkeys([*told.get("labels", ()), *appeared])
     return RunView(
         directory=directory,
         settings=settings,
-        labels=tuple(appeared or told.get("labels", ())),
+        labels=tuple(labels),
         form=told.get("form", {}),
         made_with=told.get("made_with", {}),
         events=events,

@@ -1,0 +1,385 @@
+"""`ofcl federation`: a federation between real parties, in a few commands."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ofcl import settings_files
+from ofcl.checkpoint import write_whole
+from ofcl.cli.driving import drive
+from ofcl.cli.show import percent, print_result
+from ofcl.cli.terminal import out_console, say, warn
+from ofcl.engines.flower_records import check_flower
+from ofcl.errors import OfclError
+from ofcl.experiment import Run
+from ofcl.federation import folders
+from ofcl.federation.flower_fleet import Fleet
+from ofcl.federation.flower_link import control, nodes, register
+from ofcl.federation.flower_link import serve as serve_link
+from ofcl.federation.flower_post import FlowerPost
+from ofcl.federation.folders import Federation, ServerFolder, load_party, load_server
+from ofcl.federation.host import BetweenParties, run_settings
+from ofcl.federation.member import Member
+from ofcl.federation.sources import open_source
+from ofcl.runs import RunDirectory
+from ofcl.sealing import Seal
+
+app = typer.Typer(
+    help="Learn together with other parties; everybody's samples stay where they are."
+)
+
+LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
+STOPPING = 60.0  # seconds that a run may take to save and end
+
+Folder = Annotated[
+    Path, typer.Argument(help="The folder of the federation (ofcl federation init).")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Without TLS; only on one machine, to try things out.")
+]
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    clients: Annotated[str, typer.Option(help="The parties, with commas between them.")],
+    name: Annotated[str, typer.Option(help="The name of the federation.")] = "federation",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name or address by which parties reach the server; may be repeated."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port.")] = 8000,
+) -> None:
+    """Make the certificates, a key for each party, and a folder to hand to each."""
+    check_flower()
+    parties = tuple(party.strip() for party in clients.split(",") if party.strip())
+    hosts = tuple(host or ["127.0.0.1"])
+    folders.create(folder, Federation(name, parties, hosts, port))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row(f"{folder}/server", "stays with the server: keys, and later its state")
+    table.add_row(f"{folder}/authority", "signs certificates; put it away, nobody needs it now")
+    for party in parties:
+        table.add_row(f"{folder}/{party}", f"hand it to {party}, by a safe way")
+    out_console.print(table, highlight=False)
+    if all(map(folders.is_loopback, hosts)):
+        say("the server can be reached from this machine alone; for others, give --host")
+    say(f"next, at the server: ofcl federation server {folder}")
+
+
+@app.command()
+def server(
+    folder: Folder,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on; default: all, or this machine if it is alone."),
+    ] = None,
+    insecure: Insecure = False,
+) -> None:
+    """Run the server, until it is stopped; it forgets nothing when it is started again."""
+    check_flower()
+    here = load_server(folder)
+    alone = insecure or all(map(folders.is_loopback, here.federation.hosts))
+    host = host or ("127.0.0.1" if alone else "0.0.0.0")
+    if insecure:
+        _refuse_insecure(host)
+    _check_port(host, here.federation.port)
+    log = here.folder / "server" / "server.log"
+    with _quiet_but_for(log) as console:
+        threading.Thread(
+            target=_watch, args=(here, insecure, console), name="status", daemon=True
+        ).start()
+        try:
+            serve_link(here, host, insecure=insecure)
+        except SystemExit as error:
+            if error.code not in (0, None):
+                console.print(f"error: the server has ended; '{log}' says why", style=None)
+            raise
+
+
+def _watch(here: ServerFolder, insecure: bool, console: Console) -> None:
+    """Enrols the parties' keys, then tells who comes and goes."""
+    import httpx
+
+    client = control(here, insecure=insecure)
+    while True:
+        try:
+            register(client, here)
+            break
+        except httpx.TransportError:  # not up yet
+            time.sleep(0.2)
+    federation = here.federation
+    protected = "NOT encrypted" if insecure else "TLS, keys of the parties"
+    console.print(f"'{federation.name}' listens on port {federation.port} ({protected})")
+    before: set[str] = set()
+    while True:
+        with contextlib.suppress(httpx.HTTPError):
+            there = {n for n, node in nodes(client).items() if node.status == "online"}
+            for party in sorted(there ^ before):
+                state = "is connected" if party in there else "has gone"
+                console.print(f"{party} {state} ({len(there)} of {len(federation.parties)})")
+            before = there
+        time.sleep(LOOK_AGAIN)
+
+
+@app.command()
+def client(
+    folder: Annotated[Path, typer.Argument(help="The folder that this party was handed.")],
+    dataset: Annotated[
+        str, typer.Option(help="A dataset's name or path, watch:FOLDER, or - (JSONL).")
+    ],
+    share: Annotated[
+        bool,
+        typer.Option("--share", help="Learn only a share of it, as ofcl run deals it: a try-out."),
+    ] = False,
+    data_root: Annotated[
+        str | None,
+        typer.Option(help="Folder of the named datasets; default: OFCL_DATA or a cache."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
+    test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    no_class_counts: Annotated[
+        bool,
+        typer.Option("--no-class-counts", help="Never tell how many samples of a class there are."),
+    ] = False,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Encrypt what is saved here with the key in this file.")
+    ] = None,
+    server: Annotated[str | None, typer.Option(help="HOST:PORT; default: as handed out.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="How the data are read, as key=value; may be repeated."),
+    ] = None,
+    insecure: Insecure = False,
+) -> None:
+    """Take part as one party, until it is stopped; killed, it goes on when it is started again."""
+    check_flower()
+    here = load_party(folder)
+    address = server or here.server
+    if insecure:
+        _refuse_insecure(address.rpartition(":")[0])
+    named = {"dataset": dataset, "data_root": data_root, "label": label, "test": test,
+             "device": device}  # fmt: skip
+    values = {name: value for name, value in named.items() if value is not None}
+    values |= dict(map(settings_files.parse_override, set_ or []))
+    seal = Seal.from_file(key_file) if key_file else None
+    tell = _telling(here.party)
+    signal.signal(signal.SIGTERM, _leave)
+    with here.used():
+        source = open_source(values, share, tell)
+        member = Member(folder, here.party, here.number, source,
+                        class_counts=not no_class_counts, seal=seal, tell=tell)  # fmt: skip
+        authority = None if insecure else here.authority.read_bytes()
+        with Fleet(address, authority, here.key.read_bytes(), folder, tell) as fleet:
+            tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
+            fleet.serve(lambda message: _answered(member, message, tell))
+
+
+def _answered(member: Member, message: dict[str, Any], tell: Any) -> dict[str, Any]:
+    """An answer, with a line about it."""
+    answer = member.answer(message)
+    if "status" in answer:
+        told = f"exchange {answer['exchange']}: {answer['learned']} mini-batches so far"
+        tell(f"{told}, {answer['status']}")
+    else:
+        tell("introduced itself")
+    return answer
+
+
+@app.command()
+def start(
+    folder: Folder,
+    settings: Annotated[
+        str | None, typer.Argument(help="A settings file, or a preset's name.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the last run, which was stopped or killed.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Run directory; default: a new one.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any setting as key=value; may be repeated."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    insecure: Insecure = False,
+) -> None:
+    """Start a run between the parties, at the server; it is over when every stream has ended."""
+    check_flower()
+    here = load_server(folder)
+    with _the_only_run(here):
+        if resume:
+            if settings or set_ or out:
+                raise OfclError("a run that is resumed has its settings; give --resume alone")
+            path = Path(_current(here)["run"])
+            if RunDirectory(path).result() is not None:
+                raise OfclError(f"'{path}' is finished; start another run")
+            made = RunDirectory(path).settings()
+        else:
+            made = run_settings(
+                here.federation,
+                {
+                    **(settings_files.load_settings(settings) if settings else {}),
+                    **dict(map(settings_files.parse_override, set_ or [])),
+                },
+            )
+            path = out or _new_directory(here)
+            RunDirectory(path).check_new()
+        lasting = {"lasting": 2 * made.round_timeout} if made.round_timeout else {}
+        with contextlib.closing(FlowerPost(here, insecure=insecure, **lasting)) as post:
+            stage = BetweenParties(here.federation, folder, post)
+            write_whole(here.current, json.dumps({"run": str(path.resolve()), "pid": os.getpid()}))
+            # A run that was stopped before anybody was asked has nothing to go on from.
+            begun = resume and RunDirectory(path).started()
+            started = (
+                Run.resume(path, tell=warn, stage=stage)
+                if begun
+                else Run(made, out=path, stage=stage, tell=say)
+            )
+            print_result(out_console, drive(started, quiet))
+        if (cost := started.epsilon()) is not None:
+            told = f"ε {cost:.2f} at δ {made.dp_delta:g}"
+            out_console.print(f"privacy: what each party sent, {told}", highlight=False)
+        say(f"saved in {path}")
+
+
+@app.command()
+def status(folder: Folder, insecure: Insecure = False) -> None:
+    """Tell who is connected, and how far the run is."""
+    check_flower()
+    import httpx
+
+    here = load_server(folder)
+    table = Table("party", "state", "since", box=None, pad_edge=False)
+    try:
+        found = nodes(control(here, insecure=insecure))
+    except httpx.TransportError:
+        found = {}
+        say(f"no server at {here.here}: ofcl federation server {folder}")
+    for party in here.federation.parties:
+        node = found.get(party)
+        state = node.status if node else "unknown"
+        online = node is not None and state == "online"
+        since = (node.last_activated_at if online else node.last_deactivated_at) if node else ""
+        table.add_row(party, state, since[:19].replace("T", " "))
+    out_console.print(table, highlight=False)
+    if not here.current.exists():
+        out_console.print("no run yet", highlight=False)
+        return
+    run = RunDirectory(_current(here)["run"])
+    rounds = sum(event["event"] == "round" for event in run.events()) if run.started() else 0
+    result = run.result() if run.started() else None
+    going = "going on" if _is_running(here) else "stopped: ofcl federation start --resume"
+    state = f"finished, A {percent(result.A)}" if result else going
+    out_console.print(f"{run.path}: {rounds} rounds, {state}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def stop(folder: Folder) -> None:
+    """Stop the run that is going on, after its state has been saved; the server stays up."""
+    here = load_server(folder)
+    if not _is_running(here):
+        raise OfclError("no run is going on")
+    os.kill(_current(here)["pid"], signal.SIGTERM)
+    until = time.monotonic() + STOPPING
+    while _is_running(here):
+        if time.monotonic() > until:
+            raise OfclError("the run has not ended yet; look again with: ofcl federation status")
+        time.sleep(0.1)
+    say(f"stopped; go on with: ofcl federation start {folder} --resume")
+
+
+def _refuse_insecure(host: str) -> None:
+    if not folders.is_loopback(host):
+        raise OfclError(
+            f"--insecure is for this machine alone, and '{host}' is not: anybody on the way could "
+            "read and change the models. Leave it out: certificates and keys are there"
+        )
+    warn("--insecure: nothing is encrypted; this machine alone")
+
+
+def _check_port(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            raise OfclError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+@contextmanager
+def _quiet_but_for(log: Path) -> Iterator[Console]:
+    """Sends what Flower prints to a file; the console that is given still is the terminal."""
+    kept = os.dup(2)
+    with os.fdopen(kept, "w", buffering=1) as terminal, log.open("ab") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        yield Console(file=terminal, highlight=False, markup=False, soft_wrap=True)
+
+
+def _telling(party: str) -> Any:
+    def tell(text: str) -> None:
+        say(f"{time.strftime('%H:%M:%S')} {party}: {text}")
+
+    return tell
+
+
+def _leave(number: int, frame: Any) -> None:
+    raise SystemExit(0)
+
+
+@contextmanager
+def _the_only_run(here: ServerFolder) -> Iterator[None]:
+    with _run_lock(here).open("w") as file:
+        if not _locked(file):
+            raise OfclError("a run is going on; stop it first: ofcl federation stop")
+        yield
+
+
+def _run_lock(here: ServerFolder) -> Path:
+    return here.folder / "server" / "run.lock"
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_running(here: ServerFolder) -> bool:
+    if not _run_lock(here).exists():
+        return False
+    with _run_lock(here).open("w") as file:
+        return not _locked(file)
+
+
+def _current(here: ServerFolder) -> dict[str, Any]:
+    if not here.current.exists():
+        raise OfclError("no run was started here yet")
+    value: dict[str, Any] = json.loads(here.current.read_text(encoding="utf-8"))
+    return value
+
+
+def _new_directory(here: ServerFolder) -> Path:
+    name = time.strftime("%Y%m%d-%H%M%S")
+    path, again = here.runs / name, 1
+    while path.exists():
+        path, again = here.runs / f"{name}-{again}", again + 1
+    return path

@@ -1,0 +1,63 @@
+"""The audit file of a party: every field that has left it, and how many bytes.
+
+One line of JSON for every message, written before it leaves. It holds names and sizes, no values.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ofcl.state import State, flatten, nbytes
+
+FILE = "audit.jsonl"
+
+
+def fields_of(message: State) -> list[dict[str, Any]]:
+    """Every field of a message, with what it is and its bytes.
+
+    >>> fields_of({"reply": {"learned": 12}})
+    [{'field': 'reply.learned', 'type': 'int', 'bytes': 2}]
+    """
+    tensors, _ = flatten(message)
+    fields: list[dict[str, Any]] = []
+
+    def walk(value: Any, path: str) -> None:
+        if path in tensors:
+            tensor = tensors[path]
+            kind = f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+            fields.append({"field": path, "type": kind, "bytes": nbytes({path: tensor})})
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                walk(item, f"{path}.{key}".lstrip("."))
+        else:
+            several = isinstance(value, list | tuple)
+            kind = f"list of {len(value)}" if several else type(value).__name__
+            fields.append({"field": path, "type": kind, "bytes": len(json.dumps(value))})
+
+    walk(message, "")
+    return fields
+
+
+class Audit:
+    """Writes what leaves a party."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+
+    def write(self, message: State, **about: Any) -> None:
+        """Appends a line, and makes sure that it outlasts a power cut."""
+        fields = fields_of(message)
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            **about,
+            "bytes": sum(field["bytes"] for field in fields),
+            "fields": fields,
+        }
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,270 @@
+"""A party's connection to the server: Flower's Fleet interface, over TLS and with the party's key.
+
+It is used directly, without Flower's SuperNode, for three reasons: the code that a run ships is
+never even downloaded here; a party is one process, which can be killed and started again at once;
+and a round takes two seconds instead of eleven.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ofcl.checkpoint import write_whole
+from ofcl.engines.flower_records import as_records, check_flower, from_records
+from ofcl.errors import OfclError
+from ofcl.state import State
+
+if TYPE_CHECKING:
+    from flwr.app import Message
+
+NODE_FILE = "node-id"  # the number that the server knows this party's last process by
+LOOK_AGAIN = 0.1  # seconds between two looks for messages
+TRY_AGAIN = 2.0  # seconds between two tries to reach the server
+HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
+PULL_WAIT = 0.05  # seconds until a message is asked for again that is not whole yet
+TEMPORARY = (502, 503, 504)
+
+
+class Refused(OfclError):
+    """The server does not let this party in."""
+
+
+class RunOver(Exception):
+    """The run of a message has ended."""
+
+
+class Fleet:
+    """The connection of one party."""
+
+    def __init__(
+        self,
+        address: str,
+        authority: bytes | None,
+        key: bytes,
+        folder: Path,
+        tell: Callable[[str], None],
+    ) -> None:
+        check_flower()
+        from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+        from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
+        from flwr.supernode.fleet_http_client import FleetHttpClient
+        from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+        self._address, self._folder, self._tell = address, folder, tell
+        private: Any = load_ssh_private_key(key, None)
+        self._public = private.public_key()
+        self._client = FleetHttpClient.from_server_address(
+            address,
+            authority is None,
+            authority,
+            interceptors=[
+                RuntimeVersionHttpInterceptor(component_name="SuperNode"),
+                NodeAuthHttpInterceptor(private, self._public),
+            ],
+        )
+        self._node: Any = None
+        self._away = False  # whether it was told that the server cannot be reached
+
+    # Coming and going
+
+    def __enter__(self) -> Fleet:
+        from flwr.supercore.heartbeat import HeartbeatSender
+        from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+
+        self._client.__enter__()
+        self._key_bytes = public_key_to_bytes(self._public)
+        self._leave_last_time()
+        self._activate()
+        self._beat = HeartbeatSender(self._send_heartbeat)
+        self._beat.start()
+        return self
+
+    def _activate(self) -> None:
+        from flwr.proto.fleet_pb2 import ActivateNodeRequest
+        from flwr.proto.node_pb2 import Node
+
+        request = ActivateNodeRequest(public_key=self._key_bytes, heartbeat_interval=HEARTBEAT)
+        number = self._call(self._client.ActivateNode, request).node_id
+        self._node = Node(node_id=number)
+        write_whole(self._folder / NODE_FILE, str(number))
+
+    def _leave_last_time(self) -> None:
+        """A process that was killed is still connected to the server's mind: it is taken off."""
+        import httpx
+        from flwr.proto.fleet_pb2 import DeactivateNodeRequest
+
+        path = self._folder / NODE_FILE
+        if not path.exists():
+            return
+        number = int(path.read_text(encoding="ascii"))
+        with contextlib.suppress(httpx.HTTPStatusError, Refused):  # it was gone already
+            self._call(self._client.DeactivateNode, DeactivateNodeRequest(node_id=number))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        from flwr.proto.fleet_pb2 import DeactivateNodeRequest
+
+        if self._beat.is_running:
+            self._beat.stop()
+        with contextlib.suppress(Exception):  # the server may be gone; it will notice
+            self._client.DeactivateNode(DeactivateNodeRequest(node_id=self._node.node_id))
+        self._client.__exit__(kind, error, trace)
+
+    def _send_heartbeat(self) -> bool:
+        import httpx
+        from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
+
+        request = SendNodeHeartbeatRequest(node=self._node, heartbeat_interval=HEARTBEAT)
+        try:
+            return bool(self._client.SendNodeHeartbeat(request).success)
+        except httpx.HTTPError:
+            return False
+
+    def _call(self, call: Callable[[Any], Any], request: Any) -> Any:
+        """Calls the server, however long it takes until it can be reached."""
+        import httpx
+
+        while True:
+            try:
+                answer = call(request)
+            except httpx.TransportError as error:
+                text = str(error).lower()
+                if any(word in text for word in ("certificate", "ssl", "tls")):
+                    raise Refused(
+                        f"the server at {self._address} is not the one of this federation, or does "
+                        f"not speak TLS: {error}"
+                    ) from None
+            except httpx.HTTPStatusError as error:
+                self._judge(error)
+            else:
+                if self._away:
+                    self._away = False
+                    self._tell("the server can be reached again")
+                return answer
+            if not self._away:
+                self._away = True
+                self._tell(f"the server at {self._address} cannot be reached; trying again")
+            time.sleep(TRY_AGAIN)
+
+    def _judge(self, error: Any) -> None:
+        """Whether a refusal is worth another try; if not, it is raised in words."""
+        status = error.response.status_code
+        if status in TEMPORARY:
+            return
+        if status == 403:
+            raise RunOver from None
+        if status == 401:
+            raise Refused(
+                f"the server at {self._address} does not know this party's key; it is the key in "
+                "this folder that must be registered there"
+            ) from None
+        raise error
+
+    # Messages
+
+    def serve(self, answer: Callable[[State], State]) -> None:
+        """Answers messages for ever."""
+        while True:
+            try:
+                received = self._receive()
+                if received is None:
+                    time.sleep(LOOK_AGAIN)
+                    continue
+                self._reply(received, *self._answered(received, answer))
+            except RunOver:
+                self._tell("a message of a run that has ended was dropped")
+
+    def _answered(
+        self, message: Message, answer: Callable[[State], State]
+    ) -> tuple[State | None, float]:
+        """The answer and the seconds it took; None: it failed, which is told here alone."""
+        started = time.monotonic()
+        try:
+            content: State | None = answer(from_records(message.content))
+        except OfclError as error:
+            self._tell(f"error: {error}")
+            content = None
+        return content, time.monotonic() - started
+
+    def _receive(self) -> Message | None:
+        from flwr.common.serde import message_from_proto
+        from flwr.proto.fleet_pb2 import PullMessagesRequest
+        from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+        from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+        from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
+        from flwr.supercore.inflatable.inflatable_utils import (
+            inflate_object_from_contents,
+            pull_objects,
+        )
+
+        pulled = self._call(self._client.PullMessages, PullMessagesRequest(node=self._node))
+        if not pulled.messages_list:
+            return None
+        head = message_from_proto(pulled.messages_list[0]).metadata
+        pull = make_pull_object_fn_protobuf(
+            lambda request: self._call(self._client.PullObject, request), self._node, head.run_id
+        )
+        parts = [part.object_id for part in iterate_object_tree(pulled.message_object_trees[0])]
+        contents = pull_objects(parts, pull, initial_backoff=PULL_WAIT)
+        self._call(
+            self._client.ConfirmMessageReceived,
+            ConfirmMessageReceivedRequest(
+                node=self._node, run_id=head.run_id, message_object_id=head.message_id
+            ),
+        )
+        message: Any = inflate_object_from_contents(head.message_id, contents)
+        message.metadata.__dict__["_message_id"] = head.message_id
+        return message  # type: ignore[no-any-return]
+
+    def _reply(self, received: Message, content: State | None, seconds: float) -> None:
+        from flwr.app import Error, Message
+        from flwr.app.message import remove_content_from_message
+        from flwr.common.constant import ErrorCode
+        from flwr.common.serde import message_to_proto
+        from flwr.proto.fleet_pb2 import PushMessagesRequest
+        from flwr.supercore.inflatable.inflatable_object import (
+            get_all_nested_objects,
+            get_object_tree,
+            no_object_id_recompute,
+        )
+        from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
+        from flwr.supercore.inflatable.inflatable_utils import push_objects
+        from flwr.supercore.task_identity import TaskIdentity
+
+        run = received.metadata.run_id
+        TaskIdentity.task_id, TaskIdentity.run_id = 0, run
+        TaskIdentity.node_id = self._node.node_id
+        if content is None:
+            failed = Error(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason="see its own log")
+            message = Message(failed, reply_to=received)
+        else:
+            message = Message(as_records(content), reply_to=received)
+        message.metadata.__dict__["_message_id"] = message.object_id
+        with no_object_id_recompute():
+            head = remove_content_from_message(message) if message.has_content() else message
+            pushed = self._call(
+                self._client.PushMessages,
+                PushMessagesRequest(
+                    node=self._node,
+                    messages_list=[message_to_proto(head)],
+                    message_object_trees=[get_object_tree(message)],
+                    clientapp_runtime_list=[seconds],
+                ),
+            )
+            push = make_push_object_fn_protobuf(
+                lambda request: self._call(self._client.PushObject, request),
+                self._node,
+                run,
+                pushed.session_id,
+            )
+            parts = get_all_nested_objects(message)
+            push_objects(parts, push, object_ids_to_push=set(pushed.objects_to_push))

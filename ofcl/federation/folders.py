@@ -1,0 +1,258 @@
+"""The folder of a federation: what `ofcl federation init` makes, and what each party is handed.
+
+federation.toml        name, parties, address; no secrets
+authority/             the key that signs; nobody but the organiser needs it
+server/                certificate and key of the server, the parties' public keys, tokens
+<party>/               to be handed to that party: its key, the authority's certificate, a README
+runs/                  the runs, at the server
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import os
+import re
+import secrets
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ofcl.errors import OfclError
+from ofcl.federation.keys import make_authority, make_party_key
+from ofcl.settings_files import to_toml
+
+RESERVED = {"authority", "server", "runs"}
+FILE = "federation.toml"
+PARTY_FILE = "party.toml"
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Who takes part, and where the server is."""
+
+    name: str
+    parties: tuple[str, ...]  # their places are the numbers of the clients
+    hosts: tuple[str, ...]  # names and addresses of the server, as parties reach it
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Where parties find the server."""
+        return f"{bracketed(self.hosts[0])}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ServerFolder:
+    """What the server needs, and keeps."""
+
+    folder: Path
+    federation: Federation
+
+    @property
+    def _own(self) -> Path:
+        return self.folder / "server"
+
+    @property
+    def here(self) -> str:
+        """Its address on its own machine."""
+        return f"127.0.0.1:{self.federation.port}"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that vouches for the server."""
+        return self._own / "ca.crt"
+
+    @property
+    def certificate(self) -> Path:
+        """The server's certificate."""
+        return self._own / "server.crt"
+
+    @property
+    def key(self) -> Path:
+        """The key of that certificate."""
+        return self._own / "server.key"
+
+    @property
+    def secret(self) -> Path:
+        """What the process of a run shows to be given the run's task."""
+        return self._own / "executor.secret"
+
+    @property
+    def database(self) -> Path:
+        """Where Flower's server keeps its state."""
+        return self._own / "state.db"
+
+    @property
+    def runs(self) -> Path:
+        """The run directories."""
+        return self.folder / "runs"
+
+    @property
+    def current(self) -> Path:
+        """Names the run that is going on, or was last, and the process that runs it."""
+        return self._own / "current.json"
+
+    def token(self) -> str:
+        """What an administrator shows."""
+        return (self._own / "admin.token").read_text(encoding="ascii").strip()
+
+    def public_keys(self) -> dict[str, Path]:
+        """The parties' public keys."""
+        return {party: self._own / "keys" / f"{party}.pub" for party in self.federation.parties}
+
+
+@dataclass(frozen=True)
+class PartyFolder:
+    """What a party was handed, and keeps."""
+
+    folder: Path
+    federation: str
+    party: str
+    number: int
+    server: str
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that vouches for the server."""
+        return self.folder / "ca.crt"
+
+    @property
+    def key(self) -> Path:
+        """The key that says who it is."""
+        return self.folder / "key"
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Refuses to let two processes be one party, or to change what one is working on."""
+        with (self.folder / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OfclError(
+                    f"'{self.folder}' is in use: {self.party} is running; stop it first"
+                ) from None
+            yield
+
+
+def create(folder: Path, federation: Federation) -> None:
+    """Makes the folder with all keys; refuses one that is there."""
+    _check(federation)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OfclError(f"'{folder}' exists; a federation is made in a new folder")
+    for part in ("authority", "server/keys", *federation.parties):
+        (folder / part).mkdir(parents=True)
+        (folder / part.split("/")[0]).chmod(0o700)
+    here = [host for host in ("localhost", "127.0.0.1") if host not in federation.hosts]
+    authority = make_authority(federation.name, [*federation.hosts, *here])
+    secret(folder / "authority" / "ca.key", authority.key)
+    public(folder / "authority" / "ca.crt", authority.certificate)
+    public(folder / "server" / "ca.crt", authority.certificate)
+    public(folder / "server" / "server.crt", authority.server_certificate)
+    secret(folder / "server" / "server.key", authority.server_key)
+    secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
+    secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
+    for number, party in enumerate(federation.parties):
+        key = make_party_key()
+        secret(folder / party / "key", key.private)
+        public(folder / "server" / "keys" / f"{party}.pub", key.public)
+        public(folder / party / "ca.crt", authority.certificate)
+        own = {"federation": federation.name, "party": party, "number": number,
+               "server": federation.address}  # fmt: skip
+        public(folder / party / PARTY_FILE, to_toml(own).encode())
+        public(folder / party / "README.md", _party_readme(federation, party).encode())
+    values = {"name": federation.name, "parties": list(federation.parties),
+              "hosts": list(federation.hosts), "port": federation.port}  # fmt: skip
+    public(folder / FILE, to_toml(values).encode())
+
+
+def load_server(folder: Path) -> ServerFolder:
+    """The federation of a folder, with what its server needs."""
+    path = folder / FILE
+    if not path.exists():
+        raise OfclError(
+            f"'{folder}' is not a federation: it has no {FILE}. Make one: ofcl federation init"
+        )
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    federation = Federation(values["name"], tuple(values["parties"]), tuple(values["hosts"]),
+                            values["port"])  # fmt: skip
+    return ServerFolder(folder, federation)
+
+
+def load_party(folder: Path) -> PartyFolder:
+    """A party's folder."""
+    path = folder / PARTY_FILE
+    if not path.exists():
+        raise OfclError(
+            f"'{folder}' is not a party's folder: it has no {PARTY_FILE}. The organiser of the "
+            "federation hands it out (ofcl federation init)"
+        )
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    return PartyFolder(folder, values["federation"], values["party"], values["number"],
+                       values["server"])  # fmt: skip
+
+
+def secret(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+
+
+def public(path: Path, content: bytes) -> None:
+    """Writes a file that everybody may read."""
+    path.write_bytes(content)
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, seen by itself alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check(federation: Federation) -> None:
+    if not federation.parties:
+        raise OfclError("a federation needs parties: --clients hospital-a,hospital-b")
+    seen: dict[str, str] = {}
+    for party in federation.parties:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", party):
+            raise OfclError(
+                f"'{party}' cannot name a party: letters, digits, '.', '_' and '-' can, and it "
+                "becomes a folder"
+            )
+        if party.lower() in RESERVED:
+            raise OfclError(f"a party cannot be called '{party}'; call it something else")
+        if party.lower() in seen:
+            raise OfclError(f"'{party}' and '{seen[party.lower()]}' are the same name")
+        seen[party.lower()] = party
+    for host in federation.hosts:
+        if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", host):
+            raise OfclError(f"'{host}' is not a name or address; give it without https:// and port")
+
+
+def _party_readme(federation: Federation, party: str) -> str:
+    return f"""# {party} in the federation "{federation.name}"
+
+This folder is for {party} alone. `key` says who you are: whoever has it can take part as you.
+Keep it where only the account that runs the client can read it, and do not send it by mail.
+
+    pip install 'ofcl[flower]'
+    ofcl federation client {party} --dataset DATA
+
+DATA is a dataset (a folder of images, a CSV or NPZ file, a name of `ofcl data list`), a folder
+in which files arrive (`watch:FOLDER`), or `-` for standard input.
+
+The server is at {federation.address}. Your machine calls it; nothing has to be opened in your
+firewall for incoming connections. Your samples stay here. What leaves is the model, and a few
+counts; `audit.jsonl` in this folder lists every field of every message, and its bytes. The
+memory of samples is in `runs/`: it is personal data. `ofcl federation client --help` says how
+to encrypt it, `ofcl memory forget --help` how to delete a sample from it.
+"""

@@ -1,0 +1,638 @@
+"""A federation without a network: what parties and the server do, and what leaves a party."""
+
+import json
+import stat
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ofcl import OfclError, make_settings
+from ofcl.aggregation import fedavg, weighted_fedavg
+from ofcl.algorithm import federate
+from ofcl.checkpoint import load_checkpoint
+from ofcl.config import AT_PARTY
+from ofcl.data.scenario import build_scenario
+from ofcl.engines.local import LocalEngine
+from ofcl.engines.trust import Rejected
+from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
+from ofcl.experiment import Run
+from ofcl.federation.audit import Audit, fields_of
+from ofcl.federation.courier import Arrived
+from ofcl.federation.folders import Federation, create, is_loopback, load_party, load_server
+from ofcl.federation.host import BetweenParties, run_settings
+from ofcl.federation.member import Member, leaving
+from ofcl.federation.sources import open_source
+from ofcl.federation.terms import (
+    LabelSpace,
+    Samples,
+    agreed,
+    pack,
+    travelling_settings,
+    unpack_introduction,
+)
+from ofcl.parties import dataset_parties
+from ofcl.sealing import Seal
+from ofcl.update import Update
+from tests.test_remote import assert_same, over_the_wire
+
+SMALL = {"method": "bi", "memory": 40, "tasks": 3, "model": "mlp", "hidden": 16, "burn_in": 2,
+         "q": 3, "limit": 9, "min_clients": 3}  # fmt: skip
+PARTIES = ("hospital-a", "hospital-b", "hospital-c")
+FEDERATION = Federation("trial", PARTIES, ("127.0.0.1",), 8000)
+
+
+class Here:
+    """A post between a server and parties in one process; parties come, go and fail."""
+
+    def __init__(self, members):
+        self.members = dict(members)
+        self.processes = dict.fromkeys(self.members, 0)
+        self.away = set()
+        self.sent, self.lost = {}, set()
+        self.count = 0
+
+    def connected(self):
+        return {k: str(self.processes[k]) for k in self.members if k not in self.away}
+
+    def send(self, party, content):
+        self.count += 1
+        self.sent[str(self.count)] = party, over_the_wire(content)
+        return str(self.count)
+
+    def fetch(self, messages):
+        found = {}
+        for message in messages:
+            party, content = self.sent.pop(message)
+            try:
+                found[message] = Arrived(over_the_wire(self.members[party].answer(content)))
+            except OfclError:
+                found[message] = Arrived(None)
+        return found
+
+    def close(self):
+        self.closed = True
+
+
+def member(folder, number, source=None, **how):
+    folder = folder / PARTIES[number]
+    folder.mkdir(parents=True, exist_ok=True)
+    source = source or open_source({"dataset": "digits"}, True, lambda _: None)
+    return Member(folder, PARTIES[number], number, source, tell=lambda _: None, **how)
+
+
+def members(folder, **how):
+    return {number: member(folder, number, **how) for number in range(3)}
+
+
+def hosted(tmp_path, post, settings=SMALL, **how):
+    said = []
+    made = run_settings(FEDERATION, settings)
+    stage = BetweenParties(FEDERATION, tmp_path, post)
+    return Run(made, stage=stage, tell=said.append, **how), said
+
+
+def locally(**change):
+    made = make_settings({**SMALL, "dataset": "digits", "clients": 3, **change})
+    parties = dataset_parties(made, None)
+    events = list(federate(LocalEngine(parties.clients), parties.server))
+    return events, parties.server
+
+
+# The same learner
+
+
+def test_parties_learn_bit_for_bit_as_clients_of_one_process(tmp_path):
+    run, said = hosted(tmp_path, Here(members(tmp_path)))
+    events = list(run)
+    expected, server = locally()
+    assert_same(run._server.model, server.model)
+    assert [e for e in events if isinstance(e, Round)] == [
+        e for e in expected if isinstance(e, Round)
+    ]
+    told = [e for e in expected if isinstance(e, Evaluated)]
+    assert sorted(map(str, told)) == sorted(str(e) for e in events if isinstance(e, Evaluated))
+    assert run.settings.dataset == "trial"
+    assert said == [f"{name} is connected" for name in PARTIES]
+
+
+def test_own_data_are_learned_whole_and_classes_have_the_places_of_the_federation(tmp_path):
+    draw = np.random.default_rng(0)
+
+    def table(name, labels):
+        path = tmp_path / f"{name}.npz"
+        y = np.repeat(labels, 40)
+        x = draw.normal(0, 0.3, (len(y), 4)) + np.array([len(label) for label in y])[:, None]
+        np.savez(path, x=x, y=y)
+        return open_source({"dataset": str(path)}, False, lambda _: None)
+
+    first = table("one", ["a", "ccc", "zzzzzzzzz"])
+    second = table("two", ["bbbbbb", "ccc"])
+    post = Here({0: member(tmp_path, 0, first), 1: member(tmp_path, 1, second)})
+    settings = {**SMALL, "tasks": 2, "min_clients": 2}
+    run, _ = hosted(tmp_path, post, settings)
+    events = iter(run)
+    for event in events:
+        if isinstance(event, Evaluated) and event.task == 1 and event.client == 1:
+            break
+    assert run.labels == ("a", "ccc", "zzzzzzzzz", "bbbbbb")
+    y = set(post.members[0]._learner._client.learner.memory.samples.y.tolist())
+    assert y == {0, 1, 2}
+    assert set(post.members[1]._learner._client.learner.memory.samples.y.tolist()) == {1, 3}
+    events.close()
+
+
+def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
+    for name, labels in (("one", ["x", "y"]), ("two", ["x", "y"]), ("late", ["y", "rare"])):
+        y = np.repeat(labels, 60)
+        x = np.random.default_rng(1).normal(0, 0.2, (120, 3)) + np.repeat([[0], [2]], 60, axis=0)
+        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
+    sources = [open_source({"dataset": str(tmp_path / f"{name}.npz")}, False, lambda _: None)
+               for name in ("one", "two", "late")]  # fmt: skip
+    post = Here({k: member(tmp_path, k, source) for k, source in enumerate(sources)})
+    post.away = {2}
+    run, said = hosted(tmp_path, post, {**SMALL, "tasks": 1, "min_clients": 2, "limit": None})
+    events = []
+    for event in run:
+        events.append(event)
+        if isinstance(event, Round) and event.round == 1:
+            post.away = set()
+    assert run.labels == ("x", "y", "rare")
+    assert Appeared(2, "rare", 2) in events
+    assert len(run._server.model["head.bias"]) == 3
+    rounds = [event.clients for event in events if isinstance(event, Round)]
+    assert rounds[0] == [0, 1]
+    assert [0, 1, 2] in rounds
+    assert run.result().A is not None
+    assert "hospital-c is connected" in said
+
+
+def test_streams_ask_for_places_of_labels_and_heads_grow(tmp_path):
+    folders = []
+    for name, words in (("a", ["cat", "dog"]), ("b", ["Cat ", "bird"]), ("c", ["dog", "C at"])):
+        folder = tmp_path / f"in-{name}"
+        folder.mkdir()
+        for part, word in enumerate(words):
+            rows = "".join(f"{n % 7},{part * 3 + n % 3},{word}\n" for n in range(60))
+            (folder / f"{part}.csv").write_text("u,v,label\n" + rows)
+        folders.append(folder)
+    values = {"idle": 0.3, "window": 5}
+    sources = [open_source({"dataset": f"watch:{f}", **values}, False, lambda _: None)
+               for f in folders]  # fmt: skip
+    post = Here({k: member(tmp_path, k, source) for k, source in enumerate(sources)})
+    settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
+                "min_clients": 2}  # fmt: skip
+    run, said = hosted(tmp_path, post, settings, out=tmp_path / "run")
+    events = list(run)
+    appeared = [event.label for event in events if isinstance(event, Appeared)]
+    assert sorted(appeared) == ["C at", "Cat", "bird", "cat", "dog"]
+    assert [event.place for event in events if isinstance(event, Appeared)] == [0, 1, 2, 3, 4]
+    alike = [line for line in said if "differ in case or spaces" in line]
+    assert len(alike) == 2
+    learned = {k: sum(e.samples for e in events if isinstance(e, Learned) and e.client == k)
+               for k in range(3)}  # fmt: skip
+    assert learned == {0: 120, 1: 120, 2: 120}
+    assert len(run._server.model["head.bias"]) == 5
+    assert run.settings.streams == ("at each party",) * 3
+    assert run.directory.settings().streams == ("at each party",) * 3
+
+
+# What goes wrong
+
+
+def test_a_party_that_is_away_is_not_waited_for_and_comes_back(tmp_path):
+    post = Here(members(tmp_path))
+    run, said = hosted(tmp_path, post, {**SMALL, "min_clients": 2})
+    rounds = []
+    for event in run:
+        if isinstance(event, Round):
+            rounds.append(event.clients)
+            post.away = {1} if 1 <= len(rounds) < 4 else set()
+    assert [0, 2] in rounds
+    assert rounds[-1] in ([0, 1, 2], [1, 2], [0, 1])
+    assert "hospital-b is not connected any more" in said
+    assert said.count("hospital-b is connected") == 2
+    counts = [m._learner._client.learned for m in post.members.values()]
+    assert counts == [27, 27, 27]
+
+
+def test_a_party_that_is_started_again_is_asked_again(tmp_path):
+    class Dying(Here):
+        """Party 1 takes its third message with it, and is started again."""
+
+        taken = 0
+
+        def fetch(self, messages):
+            mine = [m for m in messages if self.sent[m][0] == 1] if self.taken < 3 else []
+            self.taken += len(mine)
+            if mine and self.taken == 3:
+                lost = mine[0]
+                self.members[1].answer(self.sent[lost][1])  # learned and saved; no answer came
+                self.members[1] = member(tmp_path, 1)
+                self.processes[1] += 1
+                self.dead = lost
+                return super().fetch([m for m in messages if m != lost])
+            return super().fetch([m for m in messages if m != getattr(self, "dead", None)])
+
+    post = Dying(members(tmp_path))
+    run, _ = hosted(tmp_path, post)
+    list(run)
+    _, server = locally()
+    assert_same(run._server.model, server.model)
+
+
+def test_who_does_not_answer_in_time_is_told_and_the_round_is_without(tmp_path):
+    class Slow(Here):
+        late = 0
+
+        def fetch(self, messages):
+            found = []
+            for message in messages:
+                party, content = self.sent[message]
+                slow = party == 2 and content.get("request", {}).get("exchange") == 2
+                self.late += slow
+                if not slow:
+                    found.append(message)
+            return super().fetch(found)
+
+    post = Slow(members(tmp_path))
+    run, said = hosted(tmp_path, post, {**SMALL, "min_clients": 2, "round_timeout": 0.4})
+    rounds = [event.clients for event in run if isinstance(event, Round)]
+    assert rounds[1] == [0, 1]
+    assert "no answer in time from hospital-c; the round is without" in said
+    assert post.late > 1
+
+
+def test_a_party_that_fails_is_told_of_without_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.setattr("ofcl.federation.courier.AFTER_FAILURE", 0.1)
+    monkeypatch.setattr("ofcl.federation.courier.LOOK_WHO", 0.05)
+
+    class Failing(Here):
+        failed = 0
+
+        def fetch(self, messages):
+            for message in messages:
+                party, content = self.sent[message]
+                if party == 0 and "request" in content and self.failed < 2:
+                    self.failed += 1
+                    self.sent[message] = party, {"request": 5}
+                    self.members[0].answer, kept = _refuse, self.members[0].answer
+                    found = super().fetch(messages)
+                    self.members[0].answer = kept
+                    return found
+            return super().fetch(messages)
+
+    def _refuse(content):
+        raise OfclError("'/secret/patients.csv', sample 3: bad")
+
+    post = Failing(members(tmp_path))
+    run, said = hosted(tmp_path, post)
+    list(run)
+    assert said.count("hospital-a could not answer; its own log says why") == 2
+    assert not any("patients" in line for line in said)
+    _, server = locally()
+    assert run._server.round == server.round
+
+
+def test_a_killed_server_goes_on_with_the_same_parties(tmp_path):
+    post = Here(members(tmp_path))
+    run, _ = hosted(tmp_path, post, out=tmp_path / "run")
+    for event in run:
+        if isinstance(event, Round) and event.round == 3:
+            break
+    del run
+    stage = BetweenParties(FEDERATION, tmp_path, post)
+    resumed = Run.resume(tmp_path / "run", tell=lambda _: None, stage=stage)
+    list(resumed)
+    _, server = locally()
+    assert_same(resumed._server.model, server.model)
+    assert stage.go_on(tmp_path) == f"ofcl federation start {tmp_path} --resume"
+
+
+def test_too_few_parties_are_waited_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("ofcl.federation.courier.LOOK_WHO", 0.01)
+    post = Here(members(tmp_path))
+    post.away, looks = {1, 2}, []
+    connected = post.connected
+
+    def looked():
+        looks.append(1)
+        if len(looks) > 3:
+            post.away = set()
+        return connected()
+
+    post.connected = looked
+    _, said = hosted(tmp_path, post)
+    assert said[1] == "waiting for hospital-b, hospital-c (1 of 3 are here)"
+
+
+# Nobody is trusted
+
+
+@pytest.mark.parametrize("change", [
+    {"party": 5}, {"labels": [5]}, {"labels": "word"}, {"labels": ["a\nb"]},
+    {"labels": ["x"] * 10_001}, {"samples": {}}, {"shape": [0, 8, 8]},
+    {"shape": [1, 10**5, 10**5]}, {"shape": [8, 8]}, {"shape": None}, {"kind": "sound"},
+    {"way": "guess"}, {"mean": [float("nan")]}, {"std": []},
+], ids=str)  # fmt: skip
+def test_an_introduction_that_cannot_be_is_rejected(tmp_path, change):
+    state = over_the_wire(member(tmp_path, 0).answer({}))
+    assert unpack_introduction(state).party == "hospital-a"
+    inside = {name: value for name, value in change.items() if name in state["samples"]}
+    samples = {**state["samples"], **inside}
+    with pytest.raises(Rejected):
+        unpack_introduction({**state, "samples": samples, **change} if not inside else
+                            {**state, "samples": samples})  # fmt: skip
+
+
+def test_a_party_that_calls_itself_another_is_rejected(tmp_path):
+    post, said = Here({0: member(tmp_path, 0)}), []
+    post.members[0]._party = "hospital-b"
+
+    def pause(seconds):
+        raise KeyboardInterrupt
+
+    stage = BetweenParties(FEDERATION, tmp_path, post)
+    with pytest.raises(KeyboardInterrupt):
+        stage.parties(run_settings(FEDERATION, SMALL), None, _Hooks(pause, said.append))
+    assert said[-1] == "rejected what hospital-a has sent: it calls itself 'hospital-b'"
+
+
+class _Hooks:
+    def __init__(self, pause, tell):
+        self.pause, self.tell, self.save = pause, tell, lambda: None
+
+
+def test_parties_with_other_samples_are_named(tmp_path):
+    digits = member(tmp_path, 0).answer({})
+    other = {**over_the_wire(digits), "party": "hospital-b"}
+    other["samples"] = {**other["samples"], "shape": [1, 9, 9]}
+    found = {"hospital-a": unpack_introduction(over_the_wire(digits)),
+             "hospital-b": unpack_introduction(other)}  # fmt: skip
+    with pytest.raises(OfclError, match=r"hospital-b has other samples than hospital-a: shape"):
+        agreed(found)
+
+
+# What leaves a party
+
+
+def test_settings_that_travel_name_no_path_and_nothing_that_a_party_decides():
+    settings = make_settings({"dataset": "/home/x", "data_root": "/srv", "device": "cpu"})
+    travelling = travelling_settings(settings)
+    assert not set(AT_PARTY) & set(travelling)
+    assert "/home" not in json.dumps(travelling)
+    with pytest.raises(OfclError, match="dataset is decided by each party"):
+        run_settings(FEDERATION, {"dataset": "digits"})
+    with pytest.raises(OfclError, match="method is decided for all parties"):
+        open_source({"dataset": "digits", "method": "er"}, False, print)
+
+
+def test_what_is_told_of_events_is_no_more_than_needed():
+    events = [
+        Learned(0, 0, 1, 10, 2.0, 3), Remembered(0, 0, 1, [[0, 1, 5]]), Learned(0, 0, 1, 8, 1.0, 4),
+        Skipped(0, "/secret/file.csv", 3, "bad"),
+        Evaluated(0, 0, [[[4, 1, 2], [7, 3, 3]]], [[]], [[[4, 0, 2], [7, 1, 3]]]),
+        Learned(0, 1, 1, 5, 9.0, 0),
+    ]  # fmt: skip
+    assert leaving(events, True) == [Learned(0, 0, 2, 18, 3.0, 7), events[4], events[5]]
+    told = leaving(events, False)
+    assert told[1] == Evaluated(0, 0, [[[-1, 4, 5]]], [[]], [[[-1, 1, 5]]])
+
+
+def test_the_audit_file_lists_every_field_and_its_bytes(tmp_path):
+    post = Here(members(tmp_path))
+    answers = []
+    plain = post.fetch
+
+    def fetch(messages):
+        found = plain(messages)
+        answers.extend(a.content for a in found.values() if a.content.get("client") == 1)
+        return found
+
+    post.fetch = fetch
+    run, _ = hosted(tmp_path, post)
+    list(run)
+    lines = [json.loads(line) for line in
+             (tmp_path / "hospital-b" / "audit.jsonl").read_text().splitlines()]  # fmt: skip
+    assert lines[0]["what"] == "introduction"
+    assert [line["exchange"] for line in lines[1:]] == [a["exchange"] for a in answers]
+    for line, answer in zip(lines[1:], answers, strict=True):
+        named = {field["field"] for field in line["fields"]}
+        assert named == {field["field"] for field in fields_of(answer)}
+        if answer["update"]:
+            tensors = {f"update.state.{name}" for name in answer["update"]["state"]}
+            assert tensors <= named
+            size = sum(t.numel() * 4 for t in answer["update"]["state"].values())
+            counted = [f["bytes"] for f in line["fields"] if f["field"] in tensors]
+            assert sum(counted) == size
+        assert line["bytes"] == sum(field["bytes"] for field in line["fields"])
+    fields = {field["field"].split(".")[0] for line in lines[1:] for field in line["fields"]}
+    assert fields == {"run", "exchange", "client", "status", "learned", "released", "events",
+                      "update", "labels"}  # fmt: skip
+
+
+def test_the_audit_line_is_there_before_the_answer(tmp_path, monkeypatch):
+    party = member(tmp_path, 0)
+    monkeypatch.setattr(Audit, "write", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        party.answer({})
+
+
+def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path):
+    settings = {**SMALL, "aggregation": "weighted"}
+    silent = Here(members(tmp_path / "a", class_counts=False))
+    run, _ = hosted(tmp_path, silent, settings)
+    events = list(run)
+    _, plain = locally(aggregation="fedavg")
+    assert_same(run._server.model, plain.model)
+    for event in events:
+        if isinstance(event, Evaluated):
+            assert {row[0] for task in event.test for row in task} == {-1}
+    _, weighted = locally(aggregation="weighted")
+    assert not torch.equal(weighted.model["hidden.weight"], plain.model["hidden.weight"])
+    updates = [Update(0, {"w": torch.tensor([1.0])}, 3, {0: 3}),
+               Update(1, {"w": torch.tensor([4.0])}, 1, {})]  # fmt: skip
+    assert torch.equal(weighted_fedavg(updates)["w"], fedavg(updates)["w"])
+
+
+def test_the_noise_of_privacy_does_not_come_from_the_seed_that_the_server_knows(tmp_path):
+    settings = {**SMALL, "dp_clip": 1.0, "dp_noise": 0.5}
+    models = []
+    for part in ("a", "b"):
+        run, _ = hosted(tmp_path, Here(members(tmp_path / part)), settings)
+        list(run)
+        models.append(run._server.model["hidden.weight"])
+        assert run.epsilon() > 0
+    assert not torch.equal(*models)
+
+
+# What is kept
+
+
+def test_a_sealed_party_leaves_nothing_that_can_be_read(tmp_path):
+    seal = Seal(bytes(range(32)))
+    open_post = Here(members(tmp_path / "open"))
+    sealed_post = Here(members(tmp_path / "sealed", seal=seal))
+    for post in (open_post, sealed_post):
+        run, _ = hosted(tmp_path, post, {**SMALL, "method": "er"})
+        list(run)
+    folder = next((tmp_path / "sealed" / "hospital-a" / "runs").iterdir())
+    state = load_checkpoint(folder, pytest.fail, seal).state
+    sample = state["client"]["learner"]["memory"]["x"][0].numpy().tobytes()
+
+    def holding(part):
+        files = (p for p in (tmp_path / part).rglob("*") if p.is_file())
+        return [p for p in files if sample in p.read_bytes()]
+
+    assert holding("open")
+    assert holding("sealed") == []
+    with pytest.raises(OfclError, match="is encrypted; give the file of its key"):
+        load_checkpoint(folder, pytest.fail)
+    said = []
+    with pytest.raises(OfclError, match="every checkpoint"):
+        load_checkpoint(folder, said.append, Seal(bytes(32)))
+    assert "sealed with another key" in said[0]
+
+
+def test_key_files(tmp_path):
+    path = tmp_path / "key"
+    with pytest.raises(OfclError, match="openssl rand -hex 32"):
+        Seal.from_file(path)
+    path.write_text("ab" * 32)
+    path.chmod(0o644)
+    with pytest.raises(OfclError, match="others can read"):
+        Seal.from_file(path)
+    path.chmod(0o600)
+    assert Seal.from_file(path).opened(Seal.from_file(path).sealed(b"x")) == b"x"
+    path.write_text("short")
+    with pytest.raises(OfclError, match="64 hexadecimal digits"):
+        Seal.from_file(path)
+
+
+def test_what_was_open_is_gone_when_a_party_is_sealed(tmp_path):
+    post = Here(members(tmp_path))
+    run, _ = hosted(tmp_path, post, out=tmp_path / "run")
+    for event in run:
+        if isinstance(event, Round) and event.round == 2:
+            break
+    seal = Seal(bytes(32))
+    post.members = members(tmp_path, seal=seal)
+    list(Run.resume(tmp_path / "run", stage=BetweenParties(FEDERATION, tmp_path, post)))
+    left = [p.name for p in (tmp_path / "hospital-a" / "runs").rglob("*") if p.is_file()]
+    assert sorted(set(left)) == ["state.sealed", "tensors.sealed"]
+
+
+# Folders, keys, labels
+
+
+def test_init_makes_folders_with_secrets_that_only_their_owner_reads(tmp_path):
+    federation = Federation("trial", ("a", "b"), ("learn.example.org", "10.0.0.7"), 9443)
+    create(tmp_path / "f", federation)
+    server, party = load_server(tmp_path / "f"), load_party(tmp_path / "f" / "b")
+    assert server.federation == federation
+    assert (party.party, party.number, party.server) == ("b", 1, "learn.example.org:9443")
+    for path in (server.key, server.secret, party.key, tmp_path / "f/server/admin.token",
+                 tmp_path / "f/authority/ca.key"):  # fmt: skip
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "ofcl federation client b" in (tmp_path / "f" / "b" / "README.md").read_text()
+    names = {p.name for p in (tmp_path / "f" / "b").iterdir()}
+    assert names == {"key", "ca.crt", "party.toml", "README.md"}
+    with pytest.raises(OfclError, match="exists"):
+        create(tmp_path / "f", federation)
+    with pytest.raises(OfclError, match="not a federation"):
+        load_server(tmp_path)
+    with pytest.raises(OfclError, match="not a party's folder"):
+        load_party(tmp_path)
+
+
+def test_the_certificate_is_for_the_server_and_signed_by_the_authority(tmp_path):
+    from cryptography import x509
+
+    create(tmp_path / "f", Federation("trial", ("a",), ("learn.example.org", "10.0.0.7"), 9443))
+    server = load_server(tmp_path / "f")
+    authority = x509.load_pem_x509_certificate(server.authority.read_bytes())
+    certificate = x509.load_pem_x509_certificate(server.certificate.read_bytes())
+    certificate.verify_directly_issued_by(authority)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["learn.example.org", "localhost"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == [
+        "10.0.0.7", "127.0.0.1"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parties", "message"), [
+    ((), "needs parties"), (("a b",), "cannot name a party"), (("../x",), "cannot name a party"),
+    (("server",), "cannot be called"), (("a", "A"), "the same name"),
+])  # fmt: skip
+def test_names_that_cannot_be(tmp_path, parties, message):
+    with pytest.raises(OfclError, match=message):
+        create(tmp_path / "f", Federation("x", parties, ("127.0.0.1",), 8000))
+
+
+@pytest.mark.parametrize(("host", "expected"), [
+    ("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("127.9.9.9", True),
+    ("0.0.0.0", False), ("10.0.0.1", False), ("localhost.example.org", False), ("", False),
+])  # fmt: skip
+def test_what_is_this_machine_alone(host, expected):
+    assert is_loopback(host) is expected
+
+
+def test_a_party_runs_once(tmp_path):
+    create(tmp_path / "f", FEDERATION)
+    party = load_party(tmp_path / "f" / "hospital-a")
+    with party.used(), pytest.raises(OfclError, match="hospital-a is running"), party.used():
+        pass
+    with party.used():
+        pass
+
+
+def test_labels_that_look_alike_are_pointed_out():
+    said = []
+    labels = LabelSpace(("Type 1", "b"), said.append)
+    assert labels.place("type1") == 2
+    assert labels.place("b") == 1
+    assert len(said) == 1
+    assert "'Type 1' and 'type1'" in said[0]
+
+
+def test_labels_that_come_late_are_in_the_last_task():
+    y = np.repeat(np.arange(5), 20)
+    early = build_scenario(y[y < 4], y[y < 4], 4, seed=0, clients=1, tasks=2)
+    late = build_scenario(y, y, 4, seed=0, clients=1, tasks=2)
+    assert late[0].tasks[0] == early[0].tasks[0]
+    assert late[0].tasks[1] == (*early[0].tasks[1], 4)
+    assert {int(c) for c in y[late[0].train[1]]} == {*early[0].tasks[1], 4}
+
+
+def test_a_form_packs_and_unpacks(tmp_path):
+    source = open_source({"dataset": "digits"}, True, lambda _: None)
+    assert Samples.of(source._dataset, "dataset") == source.samples()
+    introduction = unpack_introduction(over_the_wire(member(tmp_path, 2, source).answer({})))
+    assert pack(introduction)["party"] == "hospital-c"
+    assert introduction.samples == source.samples()
+    assert introduction.labels == tuple("0123456789")
+
+
+def test_time_is_not_wasted_where_nobody_is_connected(tmp_path, monkeypatch):
+    monkeypatch.setattr("ofcl.federation.courier.LOOK_WHO", 0.02)
+    post = Here(members(tmp_path))
+    run, _ = hosted(tmp_path, post, {**SMALL, "min_clients": 2})
+    looks = 0
+    connected = post.connected
+
+    def counted():
+        nonlocal looks
+        looks += 1
+        if looks > 20:
+            post.away = set()
+        return connected()
+
+    events = iter(run)
+    for event in events:
+        if isinstance(event, Round):
+            break
+    post.away, post.connected = {0, 1, 2}, counted
+    started = time.monotonic()
+    next(event for event in events if isinstance(event, Round))
+    assert looks > 20
+    assert time.monotonic() - started > 0.1
