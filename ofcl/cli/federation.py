@@ -179,13 +179,13 @@ def client(
     values |= dict(map(settings_files.parse_override, set_ or []))
     seal = Seal.from_file(key_file) if key_file else None
     tell = _telling(here.party)
-    signal.signal(signal.SIGTERM, _leave)
+    leaving = _leaving_when_told()
     with here.used():
         source = open_source(values, share, tell)
         member = Member(folder, here.party, here.number, source,
                         class_counts=not no_class_counts, seal=seal, tell=tell)  # fmt: skip
         authority = None if insecure else here.authority.read_bytes()
-        with Fleet(address, authority, here.key.read_bytes(), folder, tell) as fleet:
+        with Fleet(address, authority, here.key.read_bytes(), folder, tell, leaving) as fleet:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
             fleet.serve(lambda message: _answered(member, message, tell))
 
@@ -339,8 +339,17 @@ def _telling(party: str) -> Any:
     return tell
 
 
-def _leave(number: int, frame: Any) -> None:
-    raise SystemExit(0)
+def _leaving_when_told() -> threading.Event:
+    """An event that Ctrl-C and SIGTERM set before they end the process."""
+    leaving = threading.Event()
+
+    def leave(number: int, frame: Any) -> None:
+        leaving.set()
+        raise SystemExit(0 if number == signal.SIGTERM else 130)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
+    return leaving
 
 
 @contextmanager

@@ -8,6 +8,7 @@ and a round takes two seconds instead of eleven.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ class RunOver(Exception):
 
 
 class Fleet:
-    """The connection of one party."""
+    """The connection of one party; it stops trying to reach the server when it is `leaving`."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Fleet:
         key: bytes,
         folder: Path,
         tell: Callable[[str], None],
+        leaving: threading.Event,
     ) -> None:
         check_flower()
         from cryptography.hazmat.primitives.serialization import load_ssh_private_key
@@ -56,6 +58,7 @@ class Fleet:
         from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
         self._address, self._folder, self._tell = address, folder, tell
+        self._plain, self._leaving = authority is None, leaving
         private: Any = load_ssh_private_key(key, None)
         self._public = private.public_key()
         self._client = FleetHttpClient.from_server_address(
@@ -85,11 +88,15 @@ class Fleet:
         return self
 
     def _activate(self) -> None:
+        import httpx
         from flwr.proto.fleet_pb2 import ActivateNodeRequest
         from flwr.proto.node_pb2 import Node
 
         request = ActivateNodeRequest(public_key=self._key_bytes, heartbeat_interval=HEARTBEAT)
-        number = self._call(self._client.ActivateNode, request).node_id
+        try:
+            number = self._call(self._client.ActivateNode, request).node_id
+        except (httpx.HTTPStatusError, RunOver):
+            raise self._unknown_key() from None
         self._node = Node(node_id=number)
         write_whole(self._folder / NODE_FILE, str(number))
 
@@ -137,12 +144,7 @@ class Fleet:
             try:
                 answer = call(request)
             except httpx.TransportError as error:
-                text = str(error).lower()
-                if any(word in text for word in ("certificate", "ssl", "tls")):
-                    raise Refused(
-                        f"the server at {self._address} is not the one of this federation, or does "
-                        f"not speak TLS: {error}"
-                    ) from None
+                self._judge_transport(error)
             except httpx.HTTPStatusError as error:
                 self._judge(error)
             else:
@@ -153,7 +155,8 @@ class Fleet:
             if not self._away:
                 self._away = True
                 self._tell(f"the server at {self._address} cannot be reached; trying again")
-            time.sleep(TRY_AGAIN)
+            if self._leaving.wait(TRY_AGAIN):  # this may be a thread that others wait for
+                raise RunOver
 
     def _judge(self, error: Any) -> None:
         """Whether a refusal is worth another try; if not, it is raised in words."""
@@ -163,11 +166,30 @@ class Fleet:
         if status == 403:
             raise RunOver from None
         if status == 401:
-            raise Refused(
-                f"the server at {self._address} does not know this party's key; it is the key in "
-                "this folder that must be registered there"
-            ) from None
+            raise self._unknown_key() from None
         raise error
+
+    def _unknown_key(self) -> Refused:
+        return Refused(
+            f"the server at {self._address} does not know this party's key; the folder that the "
+            "organiser has handed out holds the right one"
+        )
+
+    def _judge_transport(self, error: Any) -> None:
+        import httpx
+
+        text = str(error).lower()
+        if any(word in text for word in ("certificate", "ssl", "tls")):
+            raise Refused(
+                f"the server at {self._address} is not the one of this federation, or does not "
+                f"speak TLS: {error}"
+            ) from None
+        # Whoever listens and hangs up on the first word waits for TLS.
+        hung_up = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+        if hung_up and self._plain and self._node is None:
+            raise Refused(
+                f"the server at {self._address} does not speak plaintext: leave out --insecure"
+            ) from None
 
     # Messages
 

@@ -7,6 +7,7 @@ administrator's token, which lies in a file that only the server's account can r
 
 from __future__ import annotations
 
+import functools
 import hmac
 import logging
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from ofcl.federation.folders import ServerFolder
 
+STOPPING = 5  # seconds that connections get to end
 HEADER = "x-ofcl-administrator"
 OPEN = (
     "/v1/fleet/",
@@ -59,6 +61,7 @@ def serve(server: ServerFolder, host: str, *, insecure: bool) -> None:
     """Runs the server in this process until it is stopped."""
     check_flower()
     import flwr.superlink.main as superlink
+    import uvicorn
     from flwr.superlink.cli import flower_superlink
 
     logging.getLogger("flwr").setLevel(logging.WARNING)
@@ -69,6 +72,8 @@ def serve(server: ServerFolder, host: str, *, insecure: bool) -> None:
             "--ssl-ca-certfile", str(server.authority), "--ssl-certfile", str(server.certificate),
             "--ssl-keyfile", str(server.key), "--enable-supernode-auth",
         ]  # fmt: skip
+    # A party that does not say goodbye shall not keep the server from stopping.
+    uvicorn.run = functools.partial(uvicorn.run, timeout_graceful_shutdown=STOPPING)
     create: Any = superlink.create_app
     token = server.token()
     superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token)  # type: ignore[assignment]
