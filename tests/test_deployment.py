@@ -22,6 +22,8 @@ from ofcl.checkpoint import load_checkpoint
 from ofcl.federation.folders import Federation, create, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.keys import make_party_key
+from ofcl.report.reading import read_experiments
+from ofcl.report.samples import read_memories
 from ofcl.results import summarise
 from ofcl.runs import RunDirectory
 from ofcl.settings_files import to_toml
@@ -136,7 +138,12 @@ def test_one_process_a_simulation_and_a_deployment_give_the_same_model(deployed,
     expected = local.result()
     assert expected.rounds > 3
     simulated = Run(make_settings({**DIGITS, "engine": "flower-sim"}), out=tmp_path / "simulated")
-    list(simulated)
+    told = list(simulated)
+    key = lambda event: (type(event).__name__, getattr(event, "client", -1))  # noqa: E731
+    assert sorted(told, key=key) == sorted(events, key=key)
+    (experiment,) = read_experiments([tmp_path / "simulated"])
+    memories = read_memories(experiment.runs[0], most=5)
+    assert [memory.size for memory in memories] == [30] * 3
     made = settings_file(tmp_path / "run.toml", {**DIGITS, "min_clients": 3})
     deployed.spawn("start", "start", deployed.folder, made, "--out", tmp_path / "deployed")
     assert deployed.processes.pop("start").wait(PATIENCE) == 0, deployed.told()

@@ -15,6 +15,7 @@ from ofcl.checkpoint import load_checkpoint
 from ofcl.config import AT_PARTY
 from ofcl.data.scenario import build_scenario
 from ofcl.engines.local import LocalEngine
+from ofcl.engines.messages import Request, pack_request
 from ofcl.engines.trust import Rejected
 from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
 from ofcl.experiment import Run
@@ -23,18 +24,21 @@ from ofcl.federation.courier import Arrived
 from ofcl.federation.folders import Federation, create, is_loopback, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.member import Member, leaving
-from ofcl.federation.sources import open_source
+from ofcl.federation.sources import open_source, settings_here
 from ofcl.federation.terms import (
     LabelSpace,
     Samples,
+    Terms,
     agreed,
     pack,
     travelling_settings,
     unpack_introduction,
+    unpack_terms,
 )
 from ofcl.parties import dataset_parties
 from ofcl.sealing import Seal
 from ofcl.update import Update
+from tests.test_cli import ofcl as command
 from tests.test_remote import assert_same, over_the_wire
 
 SMALL = {"method": "bi", "memory": 40, "tasks": 3, "model": "mlp", "hidden": 16, "burn_in": 2,
@@ -372,6 +376,57 @@ def test_parties_with_other_samples_are_named(tmp_path):
              "hospital-b": unpack_introduction(other)}  # fmt: skip
     with pytest.raises(OfclError, match=r"hospital-b has other samples than hospital-a: shape"):
         agreed(found)
+
+
+def request_of(run, **settings):
+    """A message of the server as a party gets it."""
+    terms = Terms({**travelling_settings(make_settings(SMALL)), **settings}, 3,
+                  tuple("0123456789"), 10,
+                  open_source({"dataset": "digits"}, True, print).samples())  # fmt: skip
+    request = Request(run, 1, (), {}, {})
+    return over_the_wire({"request": pack_request(request), "terms": pack(terms)})
+
+
+@pytest.mark.parametrize("run", ["../outside", "/etc/x", "", "a/b", "A" * 65, "."])
+def test_a_server_cannot_make_a_party_write_elsewhere(tmp_path, run):
+    party = member(tmp_path / "in", 0)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OfclError, match="that cannot be"):
+        party.answer(request_of(run))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_server_cannot_name_a_partys_paths_or_device(tmp_path):
+    party = member(tmp_path, 0)
+    evil = {"data_root": "/etc", "test": "/etc/passwd", "dataset": "fashion-mini", "device": "mps"}
+    terms = unpack_terms(request_of("ab", **evil)["terms"])
+    assert terms.settings["data_root"] == "/etc"
+    settings = settings_here(terms, {"dataset": "digits"}, clients=3)
+    assert (settings.data_root, settings.test, settings.dataset) == (None, None, "digits")
+    assert settings.device == "auto"
+    with pytest.raises(OfclError, match="unknown setting"):
+        party.answer(request_of("ab", colour="red"))
+
+
+def test_a_party_can_forget_one_sample_or_all(tmp_path):
+    create(tmp_path / "f", FEDERATION)
+    post = Here(members(tmp_path / "f"))
+    run, _ = hosted(tmp_path, post)
+    list(run)
+    folder = tmp_path / "f" / "hospital-b"
+    code, out, err = command("memory", "list", folder, cwd=tmp_path)
+    assert code == 0, err
+    rows = [line.split() for line in out.splitlines()[1:]]
+    assert len(rows) == 40
+    assert {row[0] for row in rows} == {"1"}
+    assert {row[2] for row in rows} <= set("0123456789")
+    code, out, err = command("memory", "forget", folder, "--id", rows[3][1], cwd=tmp_path)
+    assert (code, out.strip()) == (0, f"client 1 has forgotten {rows[3][1]}"), err
+    assert len(command("memory", "list", folder, cwd=tmp_path)[1].splitlines()) == 40
+    assert command("memory", "clear", folder, cwd=tmp_path)[0] == 2
+    code, out, err = command("memory", "clear", folder, "--yes", cwd=tmp_path)
+    assert (code, out.strip()) == (0, "hospital-b has forgotten 1 runs"), err
+    assert list((folder / "runs").iterdir()) == []
 
 
 # What leaves a party

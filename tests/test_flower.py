@@ -1,4 +1,4 @@
-"""Flower's simulation engine: real processes of Ray."""
+"""Flower's simulation engine: real processes of Ray. That it learns as others do: test_deployment."""
 
 import os
 import signal
@@ -14,8 +14,6 @@ from ofcl import OfclError, Run, make_settings
 from ofcl.engines import flower_records
 from ofcl.engines.flower_records import as_records, from_records
 from ofcl.events import Learned
-from ofcl.report.reading import read_experiments
-from ofcl.report.samples import read_memories
 
 pytestmark = pytest.mark.xdist_group("flower")  # two of Ray at once are slow on two cores
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
@@ -39,22 +37,6 @@ def test_records_hold_a_state_bit_for_bit():
 def here():
     run = Run(make_settings(DIGITS))
     return run, list(run)
-
-
-def test_a_simulation_is_bit_for_bit_the_local_run(tmp_path, here):
-    local, events = here
-    run = Run(make_settings({**DIGITS, "engine": "flower-sim"}), out=tmp_path / "run")
-    simulated = list(run)
-    assert run._server.model.keys() == local._server.model.keys()
-    for name, value in local._server.model.items():
-        assert torch.equal(run._server.model[name], value), name
-    assert (run.result().A, run.result().F) == (local.result().A, local.result().F)
-    assert run.result().accuracy == local.result().accuracy
-    key = lambda event: (type(event).__name__, getattr(event, "client", -1))  # noqa: E731
-    assert sorted(simulated, key=key) == sorted(events, key=key)
-    (experiment,) = read_experiments([tmp_path / "run"])
-    memories = read_memories(experiment.runs[0], most=5)
-    assert [memory.size for memory in memories] == [30] * 3
 
 
 def test_a_killed_simulation_is_resumed_as_if_nothing_had_happened(tmp_path, here):

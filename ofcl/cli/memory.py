@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -96,3 +97,22 @@ def forget(
         out_console.print(f"client {client} has forgotten {told}", highlight=False)
     if missing:
         raise OfclError(f"client {client} does not remember {', '.join(map(str, missing))}")
+
+
+@app.command()
+def clear(
+    directory: Annotated[Path, typer.Argument(help="The folder of a party.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Delete it.")] = False,
+) -> None:
+    """Delete all that a party has saved of its runs: memories, models, positions in streams."""
+    party = load_party(directory)
+    runs = sorted((directory / RUNS).glob("*"))
+    with party.used():
+        if not yes:
+            raise OfclError(
+                f"{len(runs)} runs are saved in '{directory}'; one that is not over could not go "
+                "on. --yes deletes them"
+            )
+        for run in runs:
+            shutil.rmtree(run)
+    out_console.print(f"{party.party} has forgotten {len(runs)} runs", highlight=False)

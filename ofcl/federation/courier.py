@@ -19,6 +19,7 @@ from ofcl.state import State
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
+ASK_AGAIN = 300.0  # seconds after which a request, or its answer, may have been lost
 AFTER_FAILURE = 5.0  # seconds after which a party that has failed is asked again
 
 
@@ -109,6 +110,7 @@ class PostCourier:
         answers: dict[int, State] = {}
         sent: dict[str, int] = {}  # message → party
         process: dict[int, str] = {}  # party → the process that it was sent to
+        since: dict[int, float] = {}  # party → when that was
         looked = -LOOK_WHO
         connected: Mapping[int, str] = {}
         while True:
@@ -119,10 +121,11 @@ class PostCourier:
             waiting = [party for party in contents if party not in answers]
             able = [p for p in waiting if p in connected and not self._just_failed(p, started)]
             for party in able:
-                if process.get(party) == connected[party]:
+                lost = now - since.get(party, now) >= ASK_AGAIN
+                if process.get(party) == connected[party] and not lost:
                     continue
                 if message := self._post.send(party, contents[party]):
-                    sent[message], process[party] = party, connected[party]
+                    sent[message], process[party], since[party] = party, connected[party], now
             for message, arrived in self._post.fetch(list(sent)).items():
                 party = sent.pop(message)
                 if arrived.content is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,8 @@ LOOK_AGAIN = 0.1  # seconds between two looks for messages
 TRY_AGAIN = 2.0  # seconds between two tries to reach the server
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 PULL_WAIT = 0.05  # seconds until a message is asked for again that is not whole yet
+PULL_TIME = 30.0  # seconds until a message that is not whole is given up
+TRIES = 3  # to send an answer
 TEMPORARY = (502, 503, 504)
 
 
@@ -201,9 +204,23 @@ class Fleet:
                 if received is None:
                     time.sleep(LOOK_AGAIN)
                     continue
-                self._reply(received, *self._answered(received, answer))
+                content, seconds = self._answered(received, answer)
+                self._send(received, content, seconds)
             except RunOver:
-                self._tell("a message of a run that has ended was dropped")
+                self._tell("a message of a run that has ended, or that was cut off, was dropped")
+
+    def _send(self, received: Message, content: State | None, seconds: float) -> None:
+        """Sends an answer; if it gets lost for good, the server will ask again."""
+        from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
+
+        for _ in range(TRIES):
+            try:
+                self._reply(received, content, seconds)
+                break
+            except ObjectPushError:  # the server was started again meanwhile
+                time.sleep(TRY_AGAIN)
+        else:
+            self._tell("an answer could not be sent")
 
     def _answered(
         self, message: Message, answer: Callable[[State], State]
@@ -215,6 +232,9 @@ class Fleet:
         except OfclError as error:
             self._tell(f"error: {error}")
             content = None
+        except Exception as error:  # whatever the server has sent, this party stays
+            self._tell(f"error: {type(error).__name__}: {error}\n{traceback.format_exc()}")
+            content = None
         return content, time.monotonic() - started
 
     def _receive(self) -> Message | None:
@@ -224,6 +244,7 @@ class Fleet:
         from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
         from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
         from flwr.supercore.inflatable.inflatable_utils import (
+            ObjectPullError,
             inflate_object_from_contents,
             pull_objects,
         )
@@ -236,7 +257,10 @@ class Fleet:
             lambda request: self._call(self._client.PullObject, request), self._node, head.run_id
         )
         parts = [part.object_id for part in iterate_object_tree(pulled.message_object_trees[0])]
-        contents = pull_objects(parts, pull, initial_backoff=PULL_WAIT)
+        try:
+            contents = pull_objects(parts, pull, initial_backoff=PULL_WAIT, max_time=PULL_TIME)
+        except ObjectPullError:
+            raise RunOver from None  # whoever sent it has died while he did
         self._call(
             self._client.ConfirmMessageReceived,
             ConfirmMessageReceivedRequest(

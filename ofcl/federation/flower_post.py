@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower_records import as_records, from_records
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
 WEEK = 7 * 24 * 3600.0  # seconds that a message may wait for its party
-PULL_WAIT = 0.05  # seconds until an answer is asked for again that is not whole yet
 
 _APP = """[project]
 name = "ofcl-run"
@@ -36,15 +36,21 @@ clientapp = "ofcl_run:app"
 """Flower wants to ship code to the parties. This names none, and parties ignore what is shipped."""
 
 
+@dataclass
+class _Arriving:
+    """An answer on its way: what is known of it, its parts, and those that are here."""
+
+    head: Any
+    parts: list[str]
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+
 class FlowerPost:
     """A run on the server, for as long as it is open."""
 
     def __init__(self, server: ServerFolder, *, insecure: bool, lasting: float = WEEK) -> None:
         from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
-        from flwr.supercore.inflatable import inflatable_utils
 
-        # Flower waits a whole second for an answer that is still on its way.
-        (inflatable_utils.pull_objects.__kwdefaults__ or {})["initial_backoff"] = PULL_WAIT
         self._server, self._insecure, self._lasting = server, insecure, lasting
         self._places = {name: k for k, name in enumerate(server.federation.parties)}
         self._client = control(server, insecure=insecure)
@@ -53,6 +59,7 @@ class FlowerPost:
         self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
         self._beat.start()
         self._nodes: dict[int, int] = {}  # party → its number at the server
+        self._arriving: dict[str, _Arriving] = {}  # by the message that they answer
 
     def _started(self) -> int:
         import httpx
@@ -146,13 +153,59 @@ class FlowerPost:
         return str(sent[0] or "") if sent else ""
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Arrived]:
-        """What has come back."""
-        if not messages:
-            return {}
-        found = {}
-        for message in self._grid.pull_messages(messages):
-            found[message.metadata.reply_to_message_id] = Arrived(_content(message))
+        """What has come back, whole; what is still on its way is looked at again."""
+        from flwr.common.serde import message_from_proto
+        from flwr.proto.runtime_pb2 import PullAppMessagesRequest
+        from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+
+        self._arriving = {m: a for m, a in self._arriving.items() if m in messages}
+        # An answer is handed out once; whoever asks for it again is told that there is none.
+        if asked := [message for message in messages if message not in self._arriving]:
+            request = PullAppMessagesRequest(message_ids=asked)
+            pulled = self._grid._runtime_client.PullMessages(request)
+            for proto, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
+                head = message_from_proto(proto)
+                parts = [part.object_id for part in iterate_object_tree(tree)]
+                self._arriving[head.metadata.reply_to_message_id] = _Arriving(head, parts)
+        found = {m: arrived for m in list(self._arriving) if (arrived := self._whole(m))}
+        for message in found:
+            del self._arriving[message]
         return found
+
+    def _whole(self, message: str) -> Arrived | None:
+        """An answer of which all parts are there; None: they are not, and may never be.
+
+        Its sender may have been killed while he sent it; nobody waits for that here.
+        """
+        from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+        from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
+        from flwr.supercore.inflatable.inflatable_utils import (
+            ObjectPullError,
+            ObjectUnavailableError,
+            inflate_object_from_contents,
+        )
+
+        arriving, client = self._arriving[message], self._grid._runtime_client
+        if arriving.head.has_error():
+            return Arrived(None)
+        run, number = self._grid.run.run_id, arriving.head.metadata.message_id
+        pull = make_pull_object_fn_protobuf(client.PullObject, self._grid.node, run)
+        try:
+            for part in arriving.parts:
+                if part not in arriving.contents:
+                    arriving.contents[part] = pull(part)
+        except (ObjectUnavailableError, ObjectPullError):
+            return None
+        client.ConfirmMessageReceived(
+            ConfirmMessageReceivedRequest(
+                node=self._grid.node, run_id=run, message_object_id=number
+            )
+        )
+        try:
+            whole: Any = inflate_object_from_contents(number, arriving.contents)
+            return Arrived(from_records(whole.content))
+        except Exception:  # whatever somebody has sent who is not to be trusted
+            return Arrived({})
 
     def close(self) -> None:
         """Tells the server that the run is over."""
@@ -166,12 +219,3 @@ class FlowerPost:
             self._grid._runtime_client.PushTaskOutput(done)
         self._beat.stop()
         self._grid.close()
-
-
-def _content(message: Any) -> State | None:
-    if message.has_error():
-        return None
-    try:
-        return from_records(message.content)
-    except Exception:  # whatever somebody has sent who is not to be trusted
-        return {}

@@ -6,6 +6,7 @@ of what happened, only what accuracy and forgetting are computed from (`leaving`
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -15,6 +16,7 @@ from ofcl.client import Client
 from ofcl.data.live import ToldVocabulary
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.party import Party
+from ofcl.errors import OfclError
 from ofcl.events import Evaluated, Event, Hits, Learned
 from ofcl.federation.audit import Audit
 from ofcl.federation.sources import Source, Unnamed
@@ -73,11 +75,14 @@ class Member:
         return answer
 
     def _reply(self, request: Request, terms: Terms) -> Reply:
+        if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
+            raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
         if request.run != self._run:
             self._run, self._vocabulary = request.run, ToldVocabulary(terms.labels)
+            self._tell(_in_words(request.run, terms))
         self._vocabulary.tell(terms.labels)
         self._terms = terms
-        self._learner.patience = float(terms.settings["patience"])
+        self._learner.patience = float(terms.settings.get("patience", 60.0))
         try:
             return self._learner.answer(request)
         except Unnamed as unnamed:  # it begins when these have places
@@ -94,6 +99,14 @@ class Member:
         # The server knows the run's seed; it must not know the noise.
         client.draw_noise_by(secrets.randbits(63))
         return client
+
+
+def _in_words(run: str, terms: Terms) -> str:
+    """What a party should know of a run before it takes part."""
+    told = terms.settings
+    clip, noise = told.get("dp_clip"), told.get("dp_noise")
+    private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
+    return f"run {run}: {told.get('method')}, memory {told.get('memory')}, {private}"
 
 
 def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:

@@ -66,8 +66,9 @@ def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Sour
 
 
 def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
-    """The settings of a run as they are at this party."""
-    return make_settings({**terms.settings, **values, "engine": "local", **more})
+    """The settings of a run as they are at this party; what it decides itself nobody else can."""
+    told = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    return make_settings({**told, **values, "engine": "local", **more})
 
 
 class OwnDataset:

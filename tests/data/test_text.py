@@ -119,7 +119,8 @@ def test_a_damaged_cache_is_named(tmp_path, model):
 
 
 def test_a_model_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # the variable is read once, early
     with pytest.raises(OfclError, match="nobody/nothing.*--embedder minilm"):
         embed(["hello"], "nobody/nothing", tmp_path)
 
