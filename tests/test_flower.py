@@ -1,4 +1,4 @@
-"""Flower's simulation engine: real processes of Ray. That it learns as others do: test_deployment."""
+"""Flower's simulation engine: real processes of Ray (what it learns: test_deployment.py)."""
 
 import os
 import signal
@@ -65,6 +65,18 @@ def test_what_it_cannot_do_is_refused(blobs):
         Run(make_settings({**DIGITS, "engine": "flower-sim", "stagger": 2}))
     with pytest.raises(OfclError, match="streams are learned here"):
         ofcl.run(streams=[iter([])], engine="flower-sim")
+
+
+def test_a_program_that_fails_in_the_middle_ends():
+    program = (
+        "from ofcl import Run, make_settings\n"
+        f"for event in Run(make_settings({ {**DIGITS, 'engine': 'flower-sim'} })):\n"
+        "    raise ValueError('a mistake of the caller')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          timeout=100)  # fmt: skip
+    assert "a mistake of the caller" in done.stderr
+    assert done.returncode == 1
 
 
 def test_without_flower_it_is_said_what_to_install(monkeypatch):

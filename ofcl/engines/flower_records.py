@@ -1,6 +1,6 @@
-"""What is sent as Flower's records: one array of bytes, and the plain values as JSON.
+"""What is sent as Flower's records: the tensors as one piece of bytes, plain values as JSON.
 
-The bytes are safetensors, which is read without running code; one array travels faster than
+The bytes are safetensors, which is read without running code; one piece travels faster than
 hundreds.
 """
 
@@ -11,7 +11,6 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
 from safetensors.torch import load, save
 
 from ofcl.errors import OfclError
@@ -25,21 +24,21 @@ EXTRA = "Flower is not installed: pip install 'ofcl[flower]'"
 
 def as_records(state: State) -> RecordDict:
     """A state as records."""
-    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+    from flwr.app import ConfigRecord, RecordDict
 
     tensors, tree = flatten(state)
-    content = np.frombuffer(save(tensors), dtype=np.uint8)
-    return RecordDict({
-        "tensors": ArrayRecord({"safetensors": Array(content)}),
-        "values": ConfigRecord({"json": json.dumps(tree)}),
-    })  # fmt: skip
+    return RecordDict(
+        {"state": ConfigRecord({"tensors": save(tensors), "values": json.dumps(tree)})}
+    )
 
 
 def from_records(records: RecordDict) -> State:
     """The inverse of `as_records`; ValueError or KeyError where something else was sent."""
-    content = records.array_records["tensors"]["safetensors"].numpy()
-    tree = json.loads(str(records.config_records["values"]["json"]))
-    state: State = unflatten(load(content.tobytes()), tree)
+    sent = records.config_records["state"]
+    tensors, values = sent["tensors"], sent["values"]
+    if not isinstance(tensors, bytes) or not isinstance(values, str):
+        raise ValueError("what was sent is no state")
+    state: State = unflatten(load(tensors), json.loads(values))
     return state
 
 

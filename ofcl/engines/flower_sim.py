@@ -56,6 +56,9 @@ class Simulation:
         self._nodes: dict[int, int] = {}  # by the number of the client
 
     def _start(self) -> None:
+        # Whoever leaves a run in the middle, by an error of his own, shall not wait for Flower's
+        # threads for ever; they are waited for before anything of `atexit` is called.
+        threading._register_atexit(self._over.set)  # type: ignore[attr-defined]
         self._thread.start()
         self._grid = self._wait_for_grid()
         self._nodes = self._meet()

@@ -159,6 +159,7 @@ class RemoteEngine:
         for client in self.waiting():
             self._steps[client].append("take" if client in clients else "go-on")
             self._status[client] = "learning"
+            del self._updates[client]
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Notes that these clients are to begin the next task with what the server hands out."""
@@ -166,6 +167,7 @@ class RemoteEngine:
         for client in clients:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
+            del self._updates[client]
 
     def released(self) -> int:
         """The most updates that have left one client."""
