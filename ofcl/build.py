@@ -365,6 +365,7 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
             settings.memory_rule,
             dataset.x_train.device,
             settings.memory_age,
+            settings.memory_days,
         )
     return Replay(
         model=model,

@@ -123,6 +123,9 @@ class Settings(BaseModel):
     memory_age: int | None = Field(
         None, ge=1, description="a sample is forgotten when so many others have come; none: never"
     )
+    memory_days: float | None = Field(
+        None, gt=0, description="a sample is forgotten so many days after it came; none: never"
+    )
     keep: Literal["bottom", "top"] = Field(
         "bottom", description="of each class, keep the least uncertain or the most uncertain"
     )

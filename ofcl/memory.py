@@ -11,6 +11,8 @@ way from the device when its samples have been offered: what stays is settled wh
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +24,8 @@ from torch import Tensor
 from ofcl.devices import Coming, sent
 from ofcl.state import State
 from ofcl.uncertainty import Scorer
+
+DAY = 24 * 3600.0  # seconds
 
 Key = Callable[[Tensor], Tensor]
 """Samples x (n, …) → what to sort them by (n,); the smallest stay."""
@@ -98,7 +102,9 @@ class _Offer:
 
 
 class Memory:
-    """At most `size` samples, chosen by a policy; none older than `age`, counted in arrivals.
+    """At most `size` samples, chosen by a policy.
+
+    None is older than `age`, counted in arrivals, or than `days`, by the clock.
 
     >>> memory = Memory(4, Policy(random_key(torch.Generator())), torch.Generator())
     >>> memory.update(torch.rand(10, 3), torch.tensor([0] * 8 + [1] * 2), task=0)
@@ -114,8 +120,10 @@ class Memory:
         rule: Literal["even", "released"] = "even",
         device: torch.device | None = None,
         age: int | None = None,
+        days: float | None = None,
     ) -> None:
-        self.size, self.policy, self.rule, self.age = size, policy, rule, age
+        self.size, self.policy, self.rule, self.age, self.days = size, policy, rule, age, days
+        self._came: deque[tuple[int, float]] = deque()  # arrivals, and when the first of them came
         self._device = device  # None: where the first sample is
         self._generator = generator
         self._table = _Table(size)
@@ -219,6 +227,7 @@ class Memory:
             "scorer": self.policy.scorer.state() if self.policy.scorer else None,
             "arrived": self._arrived,
             "dropped": torch.from_numpy(self._dropped),
+            "came": [list(pair) for pair in self._came],
         }
 
     def load_state(self, state: State) -> None:
@@ -228,6 +237,7 @@ class Memory:
             self.policy.scorer.load_state(state["scorer"])
         self._arrived, self._offer = int(state["arrived"]), None
         self._dropped = state.get("dropped", torch.empty(0)).numpy()  # older ones have none
+        self._came = deque((int(first), float(when)) for first, when in state.get("came", ()))
         places: np.ndarray = state["places"].numpy()
         for name, column in self._table.columns().items():
             column[places] = state["samples"][name].numpy()
@@ -256,19 +266,36 @@ class Memory:
         new = np.arange(self.size, self.size + n)
         table.y[new], table.task[new], table.key[new], table.stale[new] = y, task, np.nan, False
         table.id[new] = np.arange(self._arrived, self._arrived + n)
+        if self.days is not None:
+            self._note_time(self.days * DAY)
         self._arrived += n
         return new
 
     def _expire(self) -> None:
-        """Forgets samples since which more than `age` others have come."""
-        if self.age is None:
+        """Forgets samples that are too old."""
+        if self.age is None and self.days is None:
             return
-        young = self._table.id >= self._arrived - self.age
+        young = self._table.id >= self._oldest()
         if young[: self.size][self._used].all():
             return
         self._used &= young[: self.size]
         kept = {c: rows[young[rows]] for c, rows in self._groups.items()}
         self._groups = {c: rows for c, rows in kept.items() if len(rows)}
+
+    def _oldest(self) -> int:
+        """The first arrival that may stay."""
+        oldest = 0 if self.age is None else self._arrived - self.age
+        if self.days is not None:
+            while self._came and self._came[0][1] < time.time() - self.days * DAY:
+                self._came.popleft()
+            oldest = max(oldest, self._came[0][0] if self._came else self._arrived)
+        return oldest
+
+    def _note_time(self, period: float) -> None:
+        """Notes when samples come; what comes within a thousandth of their time is one entry."""
+        now = time.time()
+        if not self._came or now - self._came[-1][1] > period / 1000:
+            self._came.append((self._arrived, now))
 
     def _by_class(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """Rows by class, in their order; without balance all are of one."""
