@@ -145,9 +145,13 @@ def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = N
     for path, checkpoint in zip(found, checkpoints, strict=True):
         change(checkpoint.state)
         partial = _written(folder, checkpoint, seal)
-        shutil.rmtree(path)
+        aside = folder / "changed"
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
         partial.rename(path)
+        shutil.rmtree(aside)
         sync(folder)
+    shutil.rmtree(folder / "partial", ignore_errors=True)  # of somebody who was killed
     return len(found)
 
 

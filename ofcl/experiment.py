@@ -102,7 +102,7 @@ class Run:
             run._begin(settings, stage, tell, known)
             run._resumed = True
             if not settings.streams:
-                directory.check_labels(run.labels)
+                directory.check_labels(run._parties.first_labels)
             if checkpoint is not None:
                 run.events = counted(directory, checkpoint.events)
                 run._seconds = checkpoint.seconds

@@ -60,6 +60,11 @@ class Parties:
         """The vocabulary."""
         return self.vocabulary.labels
 
+    @property
+    def first_labels(self) -> tuple[str, ...]:
+        """The vocabulary as it was when the run began."""
+        return self.labels[: self.agreed.get("base")]
+
     def state(self) -> State:
         """What streams have shown so far, for a checkpoint."""
         shape = list(self.pattern.shape)

@@ -1,6 +1,7 @@
 """A federation without a network: what parties and the server do, and what leaves a party."""
 
 import json
+import os
 import stat
 import time
 
@@ -13,6 +14,7 @@ from ofcl.aggregation import fedavg, weighted_fedavg
 from ofcl.algorithm import federate
 from ofcl.checkpoint import load_checkpoint
 from ofcl.config import AT_PARTY
+from ofcl.data.live import ToldVocabulary
 from ofcl.data.scenario import build_scenario
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Request, pack_request
@@ -23,7 +25,7 @@ from ofcl.federation.audit import Audit, fields_of
 from ofcl.federation.courier import Arrived
 from ofcl.federation.folders import Federation, create, is_loopback, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
-from ofcl.federation.member import Member, leaving
+from ofcl.federation.member import Member, leaving, seal_saved
 from ofcl.federation.sources import open_source, settings_here
 from ofcl.federation.terms import (
     LabelSpace,
@@ -202,6 +204,53 @@ def test_streams_ask_for_places_of_labels_and_heads_grow(tmp_path):
     assert run.directory.settings().streams == ("at each party",) * 3
 
 
+@pytest.mark.parametrize("change", [{"batchnorm": "reset"}, {"batchnorm": "local"},
+                                    {"protocol": "published"}], ids=str)  # fmt: skip
+def test_statistics_that_do_not_travel_are_not_asked_for(tmp_path, change):
+    values = {"method": "er", "memory": 20, "tasks": 2, "model": "slim-resnet18", "width": 2,
+              "burn_in": 1, "q": 2, "limit": 4, "steps": 1, "min_clients": 3, **change}  # fmt: skip
+    run, said = hosted(tmp_path, Here(members(tmp_path)), values)
+    list(run)
+    local = Run(make_settings({**values, "dataset": "digits", "clients": 3}))
+    list(local)
+    assert run._server.round == local._server.round > 1
+    assert_same(run._server.model, local._server.model)
+    assert not [line for line in said if "rejected" in line]
+
+
+def test_a_late_party_starts_from_the_global_model_and_such_a_run_can_be_resumed(tmp_path):
+    for name, labels in (("one", ["x", "y"]), ("two", ["x", "y"]), ("late", ["y", "rare"])):
+        y = np.repeat(labels, 60)
+        x = np.random.default_rng(1).normal(0, 0.2, (120, 3)) + np.repeat([[0], [2]], 60, axis=0)
+        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
+    sources = [open_source({"dataset": str(tmp_path / f"{name}.npz")}, False, lambda _: None)
+               for name in ("one", "two", "late")]  # fmt: skip
+    asked = []
+
+    class Noting(Here):
+        def send(self, party, content):
+            if party == 2 and "request" in content:
+                asked.append(list(content["request"]["steps"]))
+            return super().send(party, content)
+
+    post = Noting({k: member(tmp_path, k, source) for k, source in enumerate(sources)})
+    post.away = {2}
+    values = {**SMALL, "tasks": 1, "min_clients": 2, "limit": None}
+    run, _ = hosted(tmp_path, post, values, out=tmp_path / "run")
+    for event in run:
+        if isinstance(event, Round):
+            post.away = set()
+            if 2 in event.clients:
+                break
+    assert asked[:2] == [["take"], ["take"]]  # it asked for a place, and was asked the same again
+    assert run.labels == ("x", "y", "rare")
+    stage = BetweenParties(FEDERATION, tmp_path, post)
+    resumed = Run.resume(tmp_path / "run", tell=lambda _: None, stage=stage)
+    list(resumed)
+    assert resumed.labels == ("x", "y", "rare")
+    assert len(resumed._server.model["head.bias"]) == 3
+
+
 # What goes wrong
 
 
@@ -329,6 +378,51 @@ def test_too_few_parties_are_waited_for_by_name(tmp_path, monkeypatch):
     post.connected = looked
     _, said = hosted(tmp_path, post)
     assert said[1] == "waiting for hospital-b, hospital-c (1 of 3 are here)"
+
+
+def test_a_stream_that_fails_is_opened_again_and_nothing_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr("ofcl.federation.courier.AFTER_FAILURE", 0.1)
+    monkeypatch.setattr("ofcl.federation.courier.LOOK_WHO", 0.05)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = "".join(f"{n % 7},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
+    (folder / "0.csv").write_text("u,v,label\n" + rows)
+    (folder / "1.csv").write_text("u,v,label\n1,oops,a\n" + rows)
+    values = {"idle": 0.3, "window": 5}
+    post = Here({
+        k: member(tmp_path, k, open_source({"dataset": f"watch:{folder}", **values}, False, print))
+        for k in range(3)
+    })  # fmt: skip
+    settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
+                "min_clients": 2}  # fmt: skip
+    run, said = hosted(tmp_path, post, settings)
+    counts = dict.fromkeys(range(3), 0)
+    for event in run:
+        if isinstance(event, Learned):
+            counts[event.client] += event.samples
+        if sum("could not answer" in line for line in said) >= 3:
+            (folder / "1.csv").write_text("u,v,label\n" + rows)  # somebody mends it
+    assert counts == {0: 120, 1: 120, 2: 120}
+    assert any("could not answer" in line for line in said)
+
+
+def test_two_introductions_lose_no_sample_of_a_stream_that_comes_once(monkeypatch):
+    lines = "".join(json.dumps({"x": [n % 5, n % 3], "label": "ab"[n % 2]}) + "\n"
+                    for n in range(30))  # fmt: skip
+    read, write = os.pipe()
+    os.write(write, lines.encode())
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        source = open_source({"dataset": "-", "window": 2}, False, print)
+        assert source.samples() == source.samples()
+        settings = travelling_settings(make_settings({"method": "er", "hidden": 8}))
+        terms = Terms(settings, 1, ("a", "b"), 0, source.samples())
+        client = source.client(terms, 0, ToldVocabulary(("a", "b")))
+        seen = 0
+        while client.stream.ready() and client.stream.next_task() is not None:
+            seen += len(next(client.stream).y)
+    assert seen == 30
 
 
 # Nobody is trusted
@@ -578,6 +672,38 @@ def test_what_was_open_is_gone_when_a_party_is_sealed(tmp_path):
     assert sorted(set(left)) == ["state.sealed", "tensors.sealed"]
 
 
+def test_what_other_runs_have_left_is_sealed_too(tmp_path):
+    for _ in range(2):
+        run, _ = hosted(tmp_path, Here(members(tmp_path)))
+        list(run)
+    runs = tmp_path / "hospital-a" / "runs"
+    assert len(list(runs.iterdir())) == 2
+    seal = Seal(bytes(32))
+    before = [load_checkpoint(folder, pytest.fail).events for folder in sorted(runs.iterdir())]
+    seal_saved(runs, seal)
+    names = {p.name for p in runs.rglob("*") if p.is_file()}
+    assert names == {"state.sealed", "tensors.sealed"}
+    after = [load_checkpoint(f, pytest.fail, seal).events for f in sorted(runs.iterdir())]
+    assert after == before
+
+
+def test_a_forgotten_row_of_a_table_is_in_no_file(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = "".join(f"{n * 1.125 + 1000},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
+    (folder / "0.csv").write_text("u,v,label\n" + rows)
+    values = {"dataset": f"watch:{folder}", "idle": 0.3, "window": 20}
+    post = Here({k: member(tmp_path, k, open_source(values, False, print)) for k in range(3)})
+    settings = {"method": "er", "memory": 60, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
+                "min_clients": 2}  # fmt: skip
+    run, _ = hosted(tmp_path, post, settings)
+    list(run)
+    (state,) = (tmp_path / "hospital-a" / "runs").iterdir()
+    saved = load_checkpoint(state, pytest.fail).state["client"]
+    assert sorted(saved["stream"]["form"]) == ["mean", "scale"]
+    assert saved["stream"]["form"]["mean"].shape == (2,)
+
+
 # Folders, keys, labels
 
 
@@ -630,6 +756,24 @@ def test_names_that_cannot_be(tmp_path, parties, message):
 ])  # fmt: skip
 def test_what_is_this_machine_alone(host, expected):
     assert is_loopback(host) is expected
+
+
+def test_where_a_server_listens_is_where_its_own_commands_find_it(tmp_path):
+    create(tmp_path / "f", Federation("x", ("a",), ("10.0.0.7", "learn.example.org"), 9443))
+    server = load_server(tmp_path / "f")
+    assert server.here == "127.0.0.1:9443"
+    for host, here in (("10.0.0.7", "10.0.0.7"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"),
+                       ("localhost", "127.0.0.1")):  # fmt: skip
+        server.listen_on(host)
+        assert server.here == f"{here}:9443"
+    with pytest.raises(OfclError, match="the certificate is not for '10.0.0.8'"):
+        server.listen_on("10.0.0.8")
+
+
+def test_methods_that_send_more_than_the_model_cannot_be_private(tmp_path):
+    values = {"method": "fedcil", "dp_clip": 1.0, "min_clients": 3}
+    with pytest.raises(OfclError, match="fedcil sends more than the model"):
+        hosted(tmp_path, Here(members(tmp_path)), values)
 
 
 def test_a_party_runs_once(tmp_path):

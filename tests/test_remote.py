@@ -1,5 +1,6 @@
 """Clients elsewhere: the same learning as in one process, whatever happens to messages."""
 
+import contextlib
 import random
 from collections import Counter
 
@@ -8,12 +9,13 @@ import torch
 
 from ofcl import make_settings
 from ofcl.algorithm import federate
+from ofcl.devices import Lanes
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import pack_reply, pack_request, unpack_request
 from ofcl.engines.party import OldRequest, Party
 from ofcl.engines.remote import RemoteEngine
 from ofcl.engines.trust import Gate
-from ofcl.events import Evaluated, Learned, Round
+from ofcl.events import Evaluated, Learned, Remembered, Round
 from ofcl.parties import dataset_parties
 from ofcl.results import summarise
 from ofcl.state import flatten, unflatten
@@ -246,7 +248,9 @@ def test_another_run_begins_anew(tmp_path, blobs):
 
 
 def gate_of(settings, server, **change):
-    how = {"most_samples": 1000, "most_labels": 3, "batch_size": settings.batch_size, **change}
+    told = (Learned, Evaluated, Remembered)
+    how = {"most_samples": 1000, "most_labels": 3, "batch_size": settings.batch_size,
+           "most_tasks": settings.tasks, "told": told, **change}  # fmt: skip
     return Gate(server.model, classes=lambda: 6, **how)
 
 
@@ -305,7 +309,17 @@ def spoil(state, draw):
               "validation": [], "global_test": []}],
             [{"event": "evaluated", "client": 0, "task": 0, "test": 5, "validation": [],
               "global_test": []}],
-            [{"event": "explosion"}], ["text"], 7])),
+            [{"event": "explosion"}], ["text"], 7,
+            [{"event": "appeared", "client": 0, "label": "x", "place": 0}],
+            [{"event": "skipped", "client": 0, "source": "x", "row": 0, "problem": "x"}],
+            *[[{"event": "learned", "client": 0, "task": 0, "batches": 1, "samples": 1, "loss": 1.0,
+                "correct": 0, **odd_event}] for odd_event in (
+                {"batches": "x"}, {"batches": -1}, {"task": [1]}, {"task": 10**9}, {"task": -1},
+                {"samples": 10**6}, {"loss": "x"}, {"loss": None}, {"correct": 2})],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": [[], [], []],
+              "validation": [], "global_test": []}]])),
+        "no state": lambda: update.update(state=draw.choice([None, 5, "x", [], {}])),
+        "odd extras": lambda: update.update(extras=draw.choice([5, None, "x", [1]])),
     }  # fmt: skip
     way = draw.choice(sorted(ways))
     ways[way]()
@@ -345,9 +359,112 @@ def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blob
     engine = RemoteEngine(3, post, run="run", min_clients=2, gate=gate, tell=said.append)
     events = list(federate(engine, parties.server))
     assert sum(spoilt.values()) == 300
-    assert len(spoilt) == 19
+    assert len(spoilt) == 21
     assert len(said) == 300
     assert all(line.startswith("rejected what client 0 has sent: ") for line in said)
     expected, server, _ = remotely(tmp_path / "b", settings, blobs, Silent, min_clients=2)
     assert_same(parties.server.model, server.model)
     assert events == expected
+
+
+# What a party does when something fails in it
+
+
+def test_a_failure_in_the_middle_leaves_nothing_half_done(tmp_path, blobs, monkeypatch):
+    settings = make_settings({**TINY, "method": "er", "clients": 2, "q": 3, "burn_in": 0})
+    expected, server, _ = remotely(tmp_path / "whole", settings, blobs)
+
+    class Failing(Post):
+        """The first client fails once, after some mini-batches of a stretch."""
+
+        failed = 0
+
+        def exchange(self, requests):
+            answers = {}
+            for client, request in requests.items():
+                if client == 0 and request.exchange == 2 and not self.failed:
+                    learner = self.parties[0]._client.learner
+                    learn, calls = learner.learn, []
+
+                    def learning(*arguments, learn=learn, calls=calls):
+                        calls.append(1)
+                        if len(calls) == 2:
+                            raise RuntimeError("out of memory")
+                        return learn(*arguments)
+
+                    learner.learn = learning
+                    with pytest.raises(RuntimeError, match="out of memory"):
+                        self.carry(client, request)
+                    self.failed += 1
+                answers[client] = self.carry(client, request)
+            return answers
+
+    events, other, post = remotely(tmp_path / "failing", settings, blobs, Failing)
+    assert post.failed == 1
+    assert_same(other.model, server.model)
+    told = Counter(e.client for e in events if isinstance(e, Learned))
+    assert told == Counter(e.client for e in expected if isinstance(e, Learned))
+
+
+def test_what_a_gpu_has_queued_is_told(tmp_path, blobs, monkeypatch):
+    """With lanes that overlap, outcomes are told later; a party has no later."""
+    settings = make_settings({**TINY, "method": "er", "clients": 2})
+    expected, _ = locally(settings, blobs)
+
+    class Overlapping(Lanes):
+        """Lanes as those of a GPU, without one."""
+
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.overlap = True
+
+        def of(self, party):
+            return contextlib.nullcontext()
+
+        def join(self):
+            pass
+
+    monkeypatch.setattr("ofcl.engines.local.Lanes", Overlapping)
+    events, _, _ = remotely(tmp_path, settings, blobs)
+    told = [sum(isinstance(e, Learned) for e in found) for found in (events, expected)]
+    assert told[0] == told[1] > 20
+
+
+def test_a_task_is_begun_once_though_the_answer_is_lost(tmp_path, images):
+    settings = make_settings({**TINY_IMAGES, "method": "mfcl", "clients": 2, "synthetic": 4,
+                              "generator_steps": 2})  # fmt: skip
+    begun = Counter()
+
+    class Lossy(Post):
+        """The first answer after a task has begun does not arrive."""
+
+        lost = False
+
+        def start(self, client):
+            super().start(client)
+            party, make = self.parties[client], self.parties[client]._make
+
+            def counting():
+                made = make()
+                begin = made.begin_task
+
+                def begin_task(*arguments):
+                    begun[client] += 1
+                    return begin(*arguments)
+
+                made.begin_task = begin_task
+                return made
+
+            party._make = counting
+
+        def exchange(self, requests):
+            answers = dict(super().exchange(requests))
+            if not self.lost and 0 in requests and "begin-task" in requests[0].steps:
+                self.lost = True
+                del answers[0]
+            return answers
+
+    events, _, post = remotely(tmp_path, settings, images, Lossy, min_clients=2)
+    assert post.lost
+    assert begun == {0: settings.tasks - 1, 1: settings.tasks - 1}
+    assert sum(isinstance(event, Evaluated) for event in events) == 2 * settings.tasks

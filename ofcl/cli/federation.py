@@ -34,7 +34,7 @@ from ofcl.federation.flower_link import serve as serve_link
 from ofcl.federation.flower_post import FlowerPost
 from ofcl.federation.folders import Federation, ServerFolder, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
-from ofcl.federation.member import Member
+from ofcl.federation.member import RUNS, Member, seal_saved
 from ofcl.federation.sources import open_source
 from ofcl.runs import RunDirectory
 from ofcl.sealing import Seal
@@ -44,6 +44,7 @@ app = typer.Typer(
 )
 
 LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
+STARTING = 30.0  # seconds after which a server should answer
 STOPPING = 60.0  # seconds that a run may take to save and end
 
 Folder = Annotated[
@@ -97,6 +98,7 @@ def server(
     host = host or ("127.0.0.1" if alone else "0.0.0.0")
     if insecure:
         _refuse_insecure(host)
+    here.listen_on(host)
     _check_port(host, here.federation.port)
     log = here.folder / "server" / "server.log"
     with _quiet_but_for(log) as console:
@@ -115,12 +117,15 @@ def _watch(here: ServerFolder, insecure: bool, console: Console) -> None:
     """Enrols the parties' keys, then tells who comes and goes."""
     import httpx
 
-    client = control(here, insecure=insecure)
+    client, until = control(here, insecure=insecure), time.monotonic() + STARTING
     while True:
         try:
             register(client, here)
             break
-        except httpx.TransportError:  # not up yet
+        except httpx.TransportError as error:  # not up yet
+            if time.monotonic() > until:
+                console.print(f"warning: the server does not answer at {here.here} ({error})")
+                until += STARTING
             time.sleep(0.2)
     federation = here.federation
     protected = "NOT encrypted" if insecure else "TLS, keys of the parties"
@@ -181,13 +186,15 @@ def client(
     tell = _telling(here.party)
     leaving = _leaving_when_told()
     with here.used():
+        if seal is not None:
+            seal_saved(folder / RUNS, seal)
         source = open_source(values, share, tell)
         member = Member(folder, here.party, here.number, source,
                         class_counts=not no_class_counts, seal=seal, tell=tell)  # fmt: skip
         authority = None if insecure else here.authority.read_bytes()
         with Fleet(address, authority, here.key.read_bytes(), folder, tell, leaving) as fleet:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
-            fleet.serve(lambda message: _answered(member, message, tell))
+            fleet.serve(lambda message: _answered(member, message, tell), member.failed)
 
 
 def _answered(member: Member, message: dict[str, Any], tell: Any) -> dict[str, Any]:
@@ -208,7 +215,8 @@ def start(
         str | None, typer.Argument(help="A settings file, or a preset's name.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the last run, which was stopped or killed.")
+        bool,
+        typer.Option("--resume", help="Go on with the last run; with SETTINGS: if there is one."),
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Run directory; default: a new one.")] = None,
     set_: Annotated[
@@ -222,13 +230,13 @@ def start(
     check_flower()
     here = load_server(folder)
     with _the_only_run(here):
-        if resume:
-            if settings or set_ or out:
-                raise OfclError("a run that is resumed has its settings; give --resume alone")
-            path = Path(_current(here)["run"])
-            if RunDirectory(path).result() is not None:
-                raise OfclError(f"'{path}' is finished; start another run")
-            made = RunDirectory(path).settings()
+        last = _unfinished(here) if resume else None
+        if resume and last is None and not settings:
+            raise OfclError("no run is there to go on with; start one: ofcl federation start "
+                            f"{folder} SETTINGS.toml")  # fmt: skip
+        if last is not None:
+            path = last.path
+            made = last.settings()
         else:
             made = run_settings(
                 here.federation,
@@ -242,12 +250,10 @@ def start(
         lasting = {"lasting": 2 * made.round_timeout} if made.round_timeout else {}
         with contextlib.closing(FlowerPost(here, insecure=insecure, **lasting)) as post:
             stage = BetweenParties(here.federation, folder, post)
-            write_whole(here.current, json.dumps({"run": str(path.resolve()), "pid": os.getpid()}))
-            # A run that was stopped before anybody was asked has nothing to go on from.
-            begun = resume and RunDirectory(path).started()
+            write_whole(here.current, json.dumps({"run": str(path.resolve())}))
             started = (
-                Run.resume(path, tell=warn, stage=stage)
-                if begun
+                Run.resume(path, tell=say, stage=stage)
+                if last is not None
                 else Run(made, out=path, stage=stage, tell=say)
             )
             print_result(out_console, drive(started, quiet))
@@ -294,13 +300,16 @@ def stop(folder: Folder) -> None:
     here = load_server(folder)
     if not _is_running(here):
         raise OfclError("no run is going on")
-    os.kill(_current(here)["pid"], signal.SIGTERM)
+    os.kill(int(_run_lock(here).read_text(encoding="ascii")), signal.SIGTERM)
     until = time.monotonic() + STOPPING
     while _is_running(here):
         if time.monotonic() > until:
             raise OfclError("the run has not ended yet; look again with: ofcl federation status")
         time.sleep(0.1)
-    say(f"stopped; go on with: ofcl federation start {folder} --resume")
+    if _unfinished(here) is None:
+        say("stopped; nobody had been asked yet, so there is nothing to go on with")
+    else:
+        say(f"stopped; go on with: ofcl federation start {folder} --resume")
 
 
 def _refuse_insecure(host: str) -> None:
@@ -354,9 +363,12 @@ def _leaving_when_told() -> threading.Event:
 
 @contextmanager
 def _the_only_run(here: ServerFolder) -> Iterator[None]:
-    with _run_lock(here).open("w") as file:
+    with _run_lock(here).open("a+", encoding="ascii") as file:
         if not _locked(file):
             raise OfclError("a run is going on; stop it first: ofcl federation stop")
+        file.truncate(0)
+        file.write(str(os.getpid()))  # for whoever wants to stop it
+        file.flush()
         yield
 
 
@@ -375,7 +387,7 @@ def _locked(file: IO[str]) -> bool:
 def _is_running(here: ServerFolder) -> bool:
     if not _run_lock(here).exists():
         return False
-    with _run_lock(here).open("w") as file:
+    with _run_lock(here).open("a+", encoding="ascii") as file:
         return not _locked(file)
 
 
@@ -384,6 +396,14 @@ def _current(here: ServerFolder) -> dict[str, Any]:
         raise OfclError("no run was started here yet")
     value: dict[str, Any] = json.loads(here.current.read_text(encoding="utf-8"))
     return value
+
+
+def _unfinished(here: ServerFolder) -> RunDirectory | None:
+    """The last run, if it can be gone on with."""
+    if not here.current.exists():
+        return None
+    run = RunDirectory(_current(here)["run"])
+    return run if run.started() and run.result() is None else None
 
 
 def _new_directory(here: ServerFolder) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
-from ofcl.data.making import standardisation
+from ofcl.data.making import Standardisation
 from ofcl.data.text import Embedder, embed, find_embedder
 from ofcl.state import State
 
@@ -49,8 +49,7 @@ class Form:
         self._embedder, self._root, self._device = embedder, root, device
         self._found: Embedder | None = None
         self._window = window
-        self._statistics: np.ndarray | None = None  # the window's rows, once it is full
-        self._standardise: Callable[[np.ndarray], np.ndarray] | None = None
+        self._standardise: Standardisation | None = None  # once the window is full
 
     def checked(self, x: Any) -> np.ndarray | str:
         """A sample in the form of the first one; ValueError says what is wrong with it."""
@@ -77,11 +76,9 @@ class Form:
         rows = [s.x for s in pending if not s.problem]
         if len(rows) < self._window and not (ended and rows):
             return False
-        self._fit(np.stack(rows[: self._window]))
+        window = np.stack(rows[: self._window])
+        self._standardise = Standardisation.of(window.astype(np.float64))
         return True
-
-    def _fit(self, rows: np.ndarray) -> None:
-        self._statistics, self._standardise = rows, standardisation(rows.astype(np.float64))
 
     def tensor(self, samples: Sequence[Any]) -> Tensor:
         """Samples as a model takes them (n, …)."""
@@ -111,14 +108,16 @@ class Form:
         return embed(texts, self._found, self._root)
 
     def state(self) -> State:
-        """Everything but the pattern, for a checkpoint."""
-        rows = self._statistics
-        return {"window": None if rows is None else torch.from_numpy(rows.astype(np.float64))}
+        """Everything but the pattern, for a checkpoint; no sample is in it."""
+        found = self._standardise
+        if found is None:
+            return {"mean": None, "scale": None}
+        return {"mean": torch.from_numpy(found.mean), "scale": torch.from_numpy(found.scale)}
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
-        if state["window"] is not None:
-            self._fit(state["window"].numpy())
+        if state["mean"] is not None:
+            self._standardise = Standardisation(state["mean"].numpy(), state["scale"].numpy())
 
 
 def _array(x: Any) -> np.ndarray:

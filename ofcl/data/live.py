@@ -157,8 +157,12 @@ class LiveStream:
                 self._ended = True
                 return True
             except StreamError:
+                self._arriving = (
+                    None  # what failed is over; it is opened again behind what was taken
+                )
                 raise
             except Exception as error:  # of the user's own iterator, a disk, a network
+                self._arriving = None
                 kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
                 raise StreamError(
                     f"client {self._client}: its stream failed: {kind}{error}"

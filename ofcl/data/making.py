@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Ten
         case "texts":
             make = functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
         case "table":
-            make = standardisation(np.asarray(raw.train.samples)[: how.window])
+            make = Standardisation.of(np.asarray(raw.train.samples)[: how.window])
         case "vectors":
             make = functools.partial(np.asarray, dtype=np.float32)
 
@@ -135,25 +135,31 @@ def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Ten
     return tensors
 
 
-def standardisation(window: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+@dataclass(frozen=True)
+class Standardisation:
     """Brings columns to the mean 0 and deviation 1 that they have in a window.
 
     A column that does not vary there is only shifted; its deviation may still be above 0, as its
     mean is rounded.
 
-    >>> standardisation(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
+    >>> Standardisation.of(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
     array([[3., 1.]], dtype=float32)
     """
-    mean, deviation = window.mean(axis=0), window.std(axis=0)
-    varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
-    mean = np.where(varies, mean, window[0])
-    scale = np.where(varies, deviation, 1.0)
 
-    def standardise(rows: np.ndarray) -> np.ndarray:
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, window: np.ndarray) -> Standardisation:
+        """From the rows of a window, which are not kept."""
+        mean, deviation = window.mean(axis=0), window.std(axis=0)
+        varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
+        return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (n, columns), standardised."""
         with np.errstate(over="ignore"):
-            return np.asarray((np.asarray(rows) - mean) / scale, dtype=np.float32)
-
-    return standardise
+            return np.asarray((np.asarray(rows) - self.mean) / self.scale, dtype=np.float32)
 
 
 def _check(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:

@@ -102,6 +102,11 @@ class LocalEngine:
             self._read()
         yield from self._tell()
 
+    def drain(self) -> Iterator[Event]:
+        """Waits for all that is queued, and tells it: nobody will ask this engine again."""
+        self._read()
+        yield from self._tell()
+
     def _act(self, group: Group, clients: Sequence[Client], global_model: Tensors) -> None:
         """Lets clients learn a mini-batch, or evaluate at the end of a task."""
         ending = [client for client in clients if client.at_task_end]

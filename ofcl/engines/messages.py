@@ -18,8 +18,9 @@ Step = Literal["take", "go-on", "begin-task"]
 """What a client does with the global model before it learns: takes it, leaves it, or begins the
 next task with what the server hands out."""
 
-Status = Literal["waiting", "between-tasks", "finished", "learning"]
-"""Where a client is when it answers; `learning`: its stream had nothing more, it goes on later."""
+Status = Literal["waiting", "between-tasks", "finished", "learning", "asking"]
+"""Where a client is when it answers; `learning`: its stream had nothing more, it goes on later;
+`asking`: it has done nothing of what was asked, and will when its labels have places."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Request:
     steps: tuple[Step, ...]
     model: Tensors
     handed: Tensors = field(default_factory=dict)  # for `begin-task`
+    task: int = 0  # for `begin-task`: which one
     seen: int = 0  # the exchange of this client's last answer that came
 
 

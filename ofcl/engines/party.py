@@ -9,11 +9,12 @@ once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ofcl.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.client import Client
+from ofcl.data.live import StreamError
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
 from ofcl.errors import OfclError
@@ -69,18 +70,37 @@ class Party:
                 f"client {client.number} has answered exchange {self._last.exchange} and does not "
                 f"go back to {request.exchange}"
             )
+        try:
+            events, failure = self._learned(request, client)
+            unseen = [(n, e) for n, e in self._unseen if n > request.seen]
+            told = self._leaving(events)
+            self._unseen = unseen + [(request.exchange, event) for event in told]
+            self._last = self._made(request, client)
+            self._save(client)
+        except BaseException:
+            self._client = None  # it may be half changed; what was saved is whole
+            raise
+        if failure is not None:
+            raise failure
+        return self._last
+
+    def _learned(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
+        """Does what is asked, up to the next communication point or to where the stream fails."""
         engine = LocalEngine([client], pause=self._pausing(client))
         for step in request.steps:
-            if step == "begin-task":
-                client.begin_task(request.model, request.handed)
-            else:
+            if step != "begin-task":
                 engine.receive(request.model, [client.number] if step == "take" else [])
-        events = self._leaving(list(_until_nothing_comes(engine.learn(request.model))))
-        unseen = [(n, e) for n, e in self._unseen if n > request.seen]
-        self._unseen = unseen + [(request.exchange, event) for event in events]
-        self._last = self._made(request, client)
-        self._save(client)
-        return self._last
+            elif client.between_tasks and client.task == request.task:  # if not, it has begun it
+                client.begin_task(request.model, request.handed)
+        events, failure = [], None
+        try:
+            for event in engine.learn(request.model):
+                events.append(event)
+        except _NothingToLearn:
+            pass
+        except StreamError as error:  # between two mini-batches; what was learned counts
+            failure = error
+        return [*events, *engine.drain()], failure
 
     def _pausing(self, client: Client) -> Callable[[float], None]:
         """Waits for a stream, but not longer than `patience` and not for a label's place."""
@@ -143,10 +163,3 @@ class Party:
         }
         checkpoint = Checkpoint(self._last.exchange, 0.0, state)
         save_checkpoint(self._folder / self._run, checkpoint, self._seal)
-
-
-def _until_nothing_comes(events: Iterator[Event]) -> Iterator[Event]:
-    try:
-        yield from events
-    except _NothingToLearn:
-        return

@@ -69,6 +69,7 @@ class RemoteEngine:
         self._steps: list[list[Step]] = [[] for _ in range(clients)]  # what each does next
         self._seen = [0] * clients  # the exchange of each one's last answer
         self._handed: Tensors = {}
+        self._task = 0  # that the clients have been told to begin
         self._updates: dict[int, Update] = {}  # of those that wait
         self._untold: list[Event] = []
         self._released = 0
@@ -105,7 +106,8 @@ class RemoteEngine:
     def _request(self, client: int, model: Tensors) -> Request:
         steps = tuple(self._steps[client])
         handed = self._handed if "begin-task" in steps else {}
-        return Request(self._run, self._exchange + 1, steps, model, handed, seen=self._seen[client])
+        return Request(self._run, self._exchange + 1, steps, model, handed, task=self._task,
+                       seen=self._seen[client])  # fmt: skip
 
     def _read(self, answer: State | None, request: Request, client: int) -> Reply | None:
         """An answer that can be right; None: none came, or it was rejected."""
@@ -120,7 +122,8 @@ class RemoteEngine:
             return None
 
     def _note(self, reply: Reply) -> None:
-        self._status[reply.client], self._steps[reply.client] = reply.status, []
+        if reply.status != "asking":  # then it is asked for the same again
+            self._status[reply.client], self._steps[reply.client] = reply.status, []
         self._seen[reply.client] = reply.exchange
         self._released = max(self._released, reply.released)
         self._untold += reply.events
@@ -163,7 +166,7 @@ class RemoteEngine:
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Notes that these clients are to begin the next task with what the server hands out."""
-        self._handed = handed
+        self._handed, self._task = handed, self._task + 1
         for client in clients:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
@@ -186,6 +189,7 @@ class RemoteEngine:
             "seen": list(self._seen),
             "released": self._released,
             "handed": self._handed,
+            "task": self._task,
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._untold],
         }
@@ -193,6 +197,7 @@ class RemoteEngine:
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
         self._exchange, self._handed = int(state["exchange"]), state["handed"]
+        self._task = int(state["task"])
         self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]
         self._seen, self._released = list(state["seen"]), int(state["released"])
         updates = map(unpack_update, state["updates"])

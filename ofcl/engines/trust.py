@@ -33,7 +33,8 @@ class Gate:
 
     `model` is what updates look like: names, shapes (a head may have up to `classes` outputs) and
     types. A client has at most `most_samples` of a task, and never more than it has learned
-    mini-batches of `batch_size`. It asks for places of at most `most_labels` new words at once.
+    mini-batches of `batch_size`. It asks for places of at most `most_labels` new words at once, and
+    tells of events of the kinds `told` alone.
     """
 
     def __init__(
@@ -44,12 +45,15 @@ class Gate:
         batch_size: int,
         most_samples: int = 10**9,
         most_labels: int = 0,
+        most_tasks: int,
         class_counts: bool = False,
         extras: bool = False,
+        told: tuple[type[Event], ...] = (Learned, Evaluated),
     ) -> None:
         self._model, self._vocabulary, self._most = model, classes, most_samples
         self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
+        self._most_tasks, self._told = most_tasks, told
 
     @property
     def _classes(self) -> int:
@@ -58,9 +62,13 @@ class Gate:
     def passed(self, state: State, request: Request, client: int) -> Reply:
         """The answer of a client to a request, or `Rejected` with what is wrong with it."""
         try:
-            reply = unpack_reply(state)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return self._checked(unpack_reply(state), request, client)
+        except Rejected:
+            raise
+        except Exception as error:  # something is of another type than anybody could expect
             raise Rejected(f"it cannot be read ({type(error).__name__}: {error})") from None
+
+    def _checked(self, reply: Reply, request: Request, client: int) -> Reply:
         _same("run", reply.run, request.run)
         _same("exchange", reply.exchange, request.exchange)
         _same("client", reply.client, client)
@@ -98,6 +106,8 @@ class Gate:
         self._check_tensors(update.state)
         if update.extras and not self._extras:
             raise Rejected(f"'{next(iter(update.extras))}' came, which nobody asked for")
+        if self._extras and not update.extras:
+            raise Rejected("what the method sends besides the model is missing")
         for name, tensor in update.extras.items():
             _finite(name, tensor)
 
@@ -124,17 +134,21 @@ class Gate:
         return alike and 0 < len(tensor) <= max(self._classes, len(wanted))
 
     def _check_event(self, event: Event, client: int) -> None:
-        if isinstance(event, Round | TaskEnded):
-            raise Rejected("it tells of a round, which only the server can")
+        if not isinstance(event, self._told) or isinstance(event, Round | TaskEnded):
+            raise Rejected(f"it tells of {type(event).__name__}, which it cannot")
         _same("client of an event", event.client, client)
+        _count("task", getattr(event, "task", 0), self._most_tasks - 1)
         if isinstance(event, Learned):
-            _count("number of samples", event.samples, self._most)
+            _count("number of mini-batches", event.batches, 10**6)
+            _count("number of samples", event.samples, event.batches * self._batch_size)
             _count("number of right predictions", event.correct, event.samples)
-            if not isinstance(event.loss, float | int) or not math.isfinite(event.loss):
+            if type(event.loss) is not float or not math.isfinite(event.loss):
                 raise Rejected(f"its loss is {event.loss!r}")
         if isinstance(event, Evaluated):
             for hits in (event.test, event.validation, event.global_test):
                 _check_hits(hits)
+                if len(hits) > event.task + 1:
+                    raise Rejected("it was tested on tasks that it has not come to")
 
 
 def check_label(label: Any) -> None:

@@ -58,7 +58,24 @@ class ServerFolder:
     @property
     def here(self) -> str:
         """Its address on its own machine."""
-        return f"127.0.0.1:{self.federation.port}"
+        host = self._listening.read_text("ascii") if self._listening.exists() else "127.0.0.1"
+        return f"{bracketed(host)}:{self.federation.port}"
+
+    @property
+    def _listening(self) -> Path:
+        return self._own / "listening"
+
+    def listen_on(self, host: str) -> None:
+        """Notes where the server can be reached on its own machine."""
+        everywhere = host in ("0.0.0.0", "::")
+        known = everywhere or is_loopback(host) or host in self.federation.hosts
+        if not known:
+            raise OfclError(
+                f"the certificate is not for '{host}', but for {', '.join(self.federation.hosts)}; "
+                "ofcl federation init --host makes one for it"
+            )
+        loopback = {"localhost": "127.0.0.1"}.get(host, host)
+        self._listening.write_text("127.0.0.1" if everywhere else loopback, "ascii")
 
     @property
     def authority(self) -> Path:

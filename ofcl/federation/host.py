@@ -37,8 +37,10 @@ from ofcl.federation.terms import (
 from ofcl.methods import METHODS
 from ofcl.parties import Parties
 from ofcl.stages import Hooks
-from ofcl.state import State
+from ofcl.state import State, Tensors
+from ofcl.update import travelling
 
+MOST_TASKS = 10_000  # of a stream
 AT_EACH_PARTY = "at each party"  # where the streams of a run are
 
 
@@ -62,6 +64,7 @@ class BetweenParties:
     def __init__(self, federation: Federation, folder: Path, post: Post) -> None:
         self._federation, self._folder, self._post = federation, folder, post
         self._terms: Callable[[], Terms]
+        self._sent: Tensors  # what an update looks like
 
     def parties(self, settings: Settings, known: State | None, hooks: Hooks) -> Parties:
         """The server's side; waits until enough parties have introduced themselves."""
@@ -86,6 +89,8 @@ class BetweenParties:
         dataset = _empty(self._federation.name, samples, labels[:base])
         settings = build.resolve(settings, dataset)
         _check(settings, dataset)
+        statistics = settings.batchnorm == "average"
+        self._sent = travelling(build.build_model(settings, dataset), statistics)
         vocabulary = LabelSpace(labels, hooks.tell)
 
         def terms() -> Terms:
@@ -110,10 +115,11 @@ class BetweenParties:
         settings = parties.settings
         generative = METHODS[settings.method].generative is not None
         gate = Gate(
-            parties.server.model,
+            self._sent,
             classes=lambda: len(parties.labels),
             batch_size=settings.batch_size,
             most_labels=MOST_LABELS,
+            most_tasks=MOST_TASKS if settings.streams else settings.tasks,
             class_counts=settings.aggregation == "weighted",
             extras=generative,
         )
@@ -158,6 +164,9 @@ def _check(settings: Settings, dataset: Dataset) -> None:
         raise OfclError("stagger is for runs in one process; parties come when they come")
     method = METHODS[settings.method]
     if method.generative is not None:
+        if settings.dp_clip is not None:
+            raise OfclError(f"{settings.method} sends more than the model, without noise; a method "
+                            "with a memory can be private (dp_clip)")  # fmt: skip
         if settings.streams:
             raise OfclError(f"{settings.method} needs tasks that end for all; streams do not")
         check_generative(settings, dataset)

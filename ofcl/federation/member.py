@@ -6,12 +6,14 @@ of what happened, only what accuracy and forgetting are computed from (`leaving`
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from ofcl.checkpoint import rewrite
 from ofcl.client import Client
 from ofcl.data.live import ToldVocabulary
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
@@ -26,6 +28,13 @@ from ofcl.state import State
 
 RUNS = "runs"  # the folder in which a party keeps its state of each run
 ALL_CLASSES = -1  # stands for the classes of a task where they are not told apart
+
+
+def seal_saved(runs: Path, seal: Seal) -> None:
+    """Encrypts what was saved of all runs before there was a key."""
+    for folder in sorted(runs.glob("*")):
+        with contextlib.suppress(OfclError):  # of one that cannot be read nothing can be made
+            rewrite(folder, lambda _: None, seal)
 
 
 class Member:
@@ -74,6 +83,10 @@ class Member:
         self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
         return answer
 
+    def failed(self) -> None:
+        """Notes that the server is told of a failure, and nothing else."""
+        self._audit.write({}, what="failure")
+
     def _reply(self, request: Request, terms: Terms) -> Reply:
         if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
             raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
@@ -86,7 +99,7 @@ class Member:
         try:
             return self._learner.answer(request)
         except Unnamed as unnamed:  # it begins when these have places
-            return Reply(request.run, request.exchange, self._number, "learning", learned=0,
+            return Reply(request.run, request.exchange, self._number, "asking", learned=0,
                          released=0, events=[], update=None, labels=unnamed.labels)  # fmt: skip
 
     def _client(self) -> Client:

@@ -19,11 +19,12 @@ from ofcl import build
 from ofcl.checks import check, check_model
 from ofcl.client import Client
 from ofcl.config import AT_PARTY, Settings, make_settings
-from ofcl.data import load_dataset
+from ofcl.data import read_raw
 from ofcl.data.dataset import Dataset
 from ofcl.data.feeds import STDIN, WATCH
 from ofcl.data.form import Pattern
 from ofcl.data.live import ToldVocabulary, Vocabulary
+from ofcl.data.making import make_dataset
 from ofcl.errors import OfclError
 from ofcl.federation.terms import Samples, Terms
 from ofcl.parties import held_samples, open_feeds, tested
@@ -71,6 +72,12 @@ def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
     return make_settings({**told, **values, "engine": "local", **more})
 
 
+def embedder_name(settings: Settings) -> str:
+    """The embedder as others may know it: of a folder, its name without the path."""
+    path = Path(settings.embedder).expanduser()
+    return path.resolve().name if path.exists() else settings.embedder
+
+
 class OwnDataset:
     """A dataset by name or path; with `share` only this party's part of it, as `ofcl run` deals it.
 
@@ -81,12 +88,15 @@ class OwnDataset:
     def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
         self._values, self._share, self._tell = values, share, tell
         here = make_settings(values)
-        self._dataset = load_dataset(here.dataset, build.build_reading(here), tell)
+        reading = build.build_reading(here)
+        raw = read_raw(here.dataset, reading, tell)
+        self._embedder = embedder_name(here) if raw.content == "texts" else None
+        self._dataset = make_dataset(raw, reading)
         self.labels = self._dataset.labels
 
     def samples(self) -> Samples:
         """What its samples look like."""
-        return Samples.of(self._dataset, "dataset")
+        return Samples.of(self._dataset, "dataset", self._embedder)
 
     def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
         """A client that learns the dataset, or its share of it."""
@@ -143,7 +153,7 @@ class OwnStream:
 
     def samples(self) -> Samples:
         """What its samples look like; waits for the first one."""
-        stream = self._stream(self._here, ToldVocabulary())
+        stream = self._first or self._stream(self._here, ToldVocabulary())
         while self._pattern.kind is None:
             if stream.ready() and self._pattern.kind is None:
                 raise OfclError("the stream has ended before it brought a single sample")
@@ -156,7 +166,7 @@ class OwnStream:
     _first: Any = None
 
     def _embedder(self) -> str | None:
-        return self._here.embedder if self._pattern.kind == "text" else None
+        return embedder_name(self._here) if self._pattern.kind == "text" else None
 
     def _stream(self, settings: Settings, vocabulary: ToldVocabulary, number: int = 0) -> Any:
         feed = self._feeds[0]
