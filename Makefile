@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/ofcl demo
 
 test: check
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 3 --dist loadgroup  # on two cores: tests of processes wait much of their time
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -161,9 +161,11 @@ def test_one_process_a_simulation_and_a_deployment_give_the_same_model(deployed,
     )
 
 
+# Of the settings that were tried on one machine with clients that miss rounds and start late, those
+# in which A depends on that least (by up to 1.7 points, with half of all rounds missed).
 LONG = {"dataset": "digits", "clients": 3, "tasks": 3, "method": "cbr", "memory": 300,
-        "replay": "all", "model": "mlp", "hidden": 64, "burn_in": 2, "q": 2, "batch_size": 5,
-        "min_clients": 2, "seed": 1}  # fmt: skip
+        "replay": "all", "model": "mlp", "hidden": 128, "steps": 6, "burn_in": 2, "q": 2,
+        "batch_size": 5, "min_clients": 2, "seed": 1}  # fmt: skip
 
 
 def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
