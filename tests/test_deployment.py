@@ -16,9 +16,11 @@ from collections import Counter
 import pytest
 import torch
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
 from ofcl import Run, make_settings
 from ofcl.checkpoint import load_checkpoint
+from ofcl.cli import federation
 from ofcl.federation.folders import Federation, create, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.keys import make_party_key
@@ -83,6 +85,15 @@ class Deployment:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
         process.wait(timeout=20)
+
+    @contextlib.contextmanager
+    def frozen(self, name):
+        """Lets no round pass while another process starts, however long that takes here."""
+        os.kill(self.processes[name].pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.processes[name].pid, signal.SIGCONT)
 
     def stop(self):
         for name in reversed(list(self.processes)):
@@ -190,7 +201,9 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
             )
 
         after_round(1)
-        deployment.client(PARTIES[2])
+        with deployment.frozen("start"):
+            deployment.client(PARTIES[2])
+            deployment.connected(3)
         for kill in range(5):
             after_round(2 + kill)
             name = draw.choice(PARTIES[:2])
@@ -205,7 +218,11 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
         after_round(11)  # somebody leaves for three rounds
         deployment.kill(PARTIES[1], signal.SIGTERM)
         after_round(rounds_of(out) + 3)
-        deployment.client(PARTIES[1])
+        with deployment.frozen("start"):
+            before = deployment.log(PARTIES[1]).count("connected to")
+            deployment.client(PARTIES[1])
+            back = lambda: deployment.log(PARTIES[1]).count("connected to") > before  # noqa: E731
+            deployment.wait_for(back, "the second")
         code = deployment.processes.pop("start").wait(2 * PATIENCE)
         assert code == 0, deployment.told()
     finally:
@@ -271,9 +288,9 @@ def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp
     events = list(local)
     post = Mischief(FlowerPost(deployed.server_folder, insecure=False))
     values = {k: v for k, v in settings.items() if k not in ("dataset", "clients")}
-    federation = deployed.server_folder.federation
-    stage = BetweenParties(federation, deployed.folder, post)
-    run = Run(run_settings(federation, values), stage=stage, tell=lambda _: None)
+    who = deployed.server_folder.federation
+    stage = BetweenParties(who, deployed.folder, post)
+    run = Run(run_settings(who, values), stage=stage, tell=lambda _: None)
     told = list(run)
     for name, value in local._server.model.items():
         assert torch.equal(run._server.model[name], value), name
@@ -289,25 +306,30 @@ def test_status_and_stop_and_resume(deployed, tmp_path):
     out = tmp_path / "run"
     deployed.spawn("start", "start", deployed.folder, made, "--out", out)
     deployed.wait_for(lambda: out.exists() and rounds_of(out) >= 2, "rounds")
-    code, told = command("status", deployed.folder)
+    code, told = here("status", deployed.folder)
     assert code == 0, told
     for name in PARTIES:
         assert re.search(rf"{name} +online +20\d\d-", told)
     assert re.search(r"run: \d+ rounds, going on", told)
-    code, told = command("start", deployed.folder, made)
-    assert code == 2
+    code, told = here("start", deployed.folder, made)
     assert "a run is going on" in told
-    code, told = command("stop", deployed.folder)
+    code, told = here("stop", deployed.folder)
     assert code == 0, told
     assert deployed.processes.pop("start").wait(PATIENCE) == 130
     before = rounds_of(out)
     assert "--resume" in deployed.log("start").splitlines()[-1]
     deployed.spawn("start", "start", deployed.folder, "--resume", "-q")
     deployed.wait_for(lambda: rounds_of(out) > before, "more rounds")
-    code, told = command("stop", deployed.folder)
+    code, told = here("stop", deployed.folder)
     assert code == 0, told
     deployed.processes.pop("start").wait(PATIENCE)
-    assert "no run is going on" in command("stop", deployed.folder)[1]
+    assert "no run is going on" in here("stop", deployed.folder)[1]
+
+
+def here(*arguments):
+    """A command in this process."""
+    done = CliRunner().invoke(federation.app, [*map(str, arguments)], env={"COLUMNS": "300"})
+    return done.exit_code, f"{done.output}{done.exception}"
 
 
 def command(*arguments, timeout=60):

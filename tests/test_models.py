@@ -29,7 +29,8 @@ def test_models_by_name():
 def test_narrow_networks_learn_on_two_threads_and_odd_batches():
     """A strided 1 × 1 convolution of few channels, last, brought the process down here."""
     command = [sys.executable, "-m", "ofcl.cli.main", "run", "demo", "--method", "er", "--memory",
-               "10", "--limit", "3", "--clients", "2", "--set", "batch_size=5", "-q"]  # fmt: skip
+               "10", "--limit", "3", "--clients", "2", "--tasks", "2", "--set", "batch_size=5",
+               "-q"]  # fmt: skip
     for threads in ("2", "3"):
         environment = {**os.environ, "OMP_NUM_THREADS": threads}
         with tempfile.TemporaryDirectory() as folder:
