@@ -84,8 +84,10 @@ class Settings(BaseModel):
     # Scenario: classes → tasks → clients
     clients: int = Field(5, ge=1, description="number of clients, K")
     tasks: int = Field(5, ge=1, description="number of tasks, T")
-    class_order: Literal["random", "size"] = Field(
-        "random", description="order in which classes arrive: random, or by falling size"
+    class_order: Literal["random", "released", "size"] = Field(
+        "random",
+        description="order in which classes arrive: random, that of the paper's run of this "
+        "number, or by falling size",
     )
     task_order: Literal["overlap", "non-overlap"] = Field(
         "overlap", description="the same order for all clients, or one for each"
@@ -354,7 +356,8 @@ def check_combination(settings: Settings) -> None:
             "ever happen; lower min_clients or add clients"
         )
     fields = Settings.model_fields
-    given = [name for name in fields if getattr(settings, name) != fields[name].default]
+    usual = {name: field.default for name, field in fields.items()} | preset(settings.protocol)
+    given = [name for name in fields if getattr(settings, name) != usual[name]]
     if not settings.streams:
         if lost := [name for name in _STREAMS_ONLY if name in given]:
             raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")

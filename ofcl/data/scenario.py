@@ -125,7 +125,7 @@ def build_scenario(
     seed: int,
     clients: int = 5,
     tasks: int = 5,
-    class_order: Literal["random", "size"] = "random",
+    class_order: Literal["random", "released", "size"] = "random",
     task_order: Literal["overlap", "non-overlap"] = "overlap",
     class_split: Literal["even", "floor"] = "even",
     drop_class: Literal["none", "smallest", "last"] = "none",
@@ -159,7 +159,7 @@ def build_scenario(
     tasks_of_clients = [
         class_tasks(
             _class_order(
-                used, sizes, class_order, seed, client if task_order == "non-overlap" else 0
+                used, sizes, class_order, seed, client if task_order == "non-overlap" else None
             ),
             tasks,
             class_split,
@@ -201,11 +201,15 @@ def _used_classes(sizes: np.ndarray, drop_class: str) -> np.ndarray:
 
 
 def _class_order(
-    used: np.ndarray, sizes: np.ndarray, class_order: str, seed: int, client: int
+    used: np.ndarray, sizes: np.ndarray, class_order: str, seed: int, client: int | None
 ) -> np.ndarray:
+    """The classes in the order of one client, or of all (None)."""
     if class_order == "size":
         return used[np.argsort(-sizes[used], kind="stable")]
-    return numpy_generator(seed, "class order", client).permutation(used)
+    if class_order == "released":  # the paper's runs 0, 1, … are the seeds 0, 1, …
+        number = seed if client is None else (seed + 1) * (client + 1)
+        return np.random.RandomState(number % 2**32).permutation(used)
+    return numpy_generator(seed, "class order", client or 0).permutation(used)
 
 
 Parts = dict[int, list[np.ndarray]]

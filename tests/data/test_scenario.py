@@ -18,7 +18,7 @@ def labels(*counts):
     options=st.fixed_dictionaries(
         {
             "task_order": st.sampled_from(["overlap", "non-overlap"]),
-            "class_order": st.sampled_from(["random", "size"]),
+            "class_order": st.sampled_from(["random", "released", "size"]),
             "remainder": st.sampled_from(["deal", "drop"]),
             "class_split": st.sampled_from(["even", "floor"]),
             "validation": st.sampled_from([0.0, 0.05, 0.3]),
@@ -79,6 +79,23 @@ def test_by_falling_size():
     y = labels(10, 30, 20, 40)
     shares = build_scenario(y, y, 4, seed=0, clients=2, tasks=2, class_order="size")
     assert shares[0].tasks == ((3, 1), (2, 0))
+
+
+@pytest.mark.parametrize(
+    ("seed", "task_order", "client", "classes"),
+    [  # numpy.random.seed(n), then shuffle(arange(10)): n = run, or (run + 1) * (client + 1)
+        (0, "overlap", 3, (2, 8, 4, 9, 1, 6, 7, 3, 0, 5)),
+        (1, "overlap", 0, (2, 9, 6, 4, 0, 3, 1, 7, 8, 5)),
+        (0, "non-overlap", 0, (2, 9, 6, 4, 0, 3, 1, 7, 8, 5)),
+        (1, "non-overlap", 2, (8, 1, 7, 0, 6, 5, 2, 4, 3, 9)),
+    ],
+)
+def test_the_papers_runs_have_their_own_order_of_classes(seed, task_order, client, classes):
+    y = labels(*[20] * 10)
+    shares = build_scenario(
+        y, y, 10, seed=seed, clients=4, class_order="released", task_order=task_order
+    )
+    assert sum(shares[client].tasks, ()) == classes
 
 
 def test_dirichlet_splits_test_data_like_train():

@@ -255,11 +255,11 @@ def test_subsets_are_of_the_paper_and_of_its_code(tmp_path, no_embedding):
     ("dataset", "protocol", "expected"),
     [
         ("cifar10", "sound", (5, "random", "none")),
-        ("tinyimagenet", "published", (10, "random", "none")),
+        ("tinyimagenet", "published", (10, "released", "none")),
         ("crc-tissue", "sound", (4, "size", "smallest")),
         ("crc-tissue", "published", (4, "size", "last")),
         ("kc-cell", "sound", (4, "size", "none")),
-        ("dbpedia", "published", (5, "random", "none")),
+        ("dbpedia", "published", (5, "released", "none")),
     ],
 )
 def test_the_papers_settings_of_a_dataset(dataset, protocol, expected):
