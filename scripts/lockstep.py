@@ -2,13 +2,15 @@
 
     python scripts/lockstep.py PATH_OF_THE_AUTHORS_REPOSITORY
 
-Both get the same initial model, mini-batches and replay draws, in double precision and without
-random augmentation, so that what is left is what they compute: gradient steps, BatchNorm, rounds,
-averaging, the proximal term. Nothing of the repository is copied; it is imported from PATH, and its
-imports that have no part in this (data loaders, plots, torchvision) are stood in for.
+Both get the same initial model, mini-batches, replay draws and perturbed copies, in double
+precision and without random augmentation, so that what is left is what they compute: gradient
+steps, BatchNorm, rounds, averaging, the proximal term, and for methods with a score the scores and
+which samples stay in the memories. Nothing of the repository is copied; it is imported from PATH,
+and its imports that have no part in this (data loaders, plots, torchvision) are stood in for.
 """
 
 import argparse
+import functools
 import sys
 from unittest.mock import MagicMock
 
@@ -17,10 +19,17 @@ import torch._dynamo  # looks for packages that are stood in for below, so it co
 
 from ofcl import Dataset, Run, build, make_settings
 from ofcl.events import Evaluated, Learned, Round
+from ofcl.perturb import ImageViews, Perturbation
 from ofcl.seeds import generator
 
 CLIENTS, TASKS, MEMORY, LR = 2, 2, 20, 0.1
-CASES = [("none", "w_favg", 1), ("er", "w_favg", 3), ("er", "favg", 3), ("er", "fprox", 3)]
+CASES = [
+    ("none", "bottom", "w_favg", 1), ("er", "bottom", "w_favg", 3), ("er", "bottom", "favg", 3),
+    ("er", "bottom", "fprox", 3),
+    *((score, keep, "w_favg", 3) for score in ("bi", "lc", "ms", "rc", "en")
+      for keep in ("bottom", "top")),
+]  # fmt: skip
+SCORES = {"bi": "bregman", "lc": "confidence", "ms": "margin", "rc": "ratio", "en": "entropy"}
 STOOD_IN_FOR = (
     "medmnist", "keras", "keras.datasets", "datasets", "matplotlib", "matplotlib.pyplot", "tqdm",
     "torchvision", "torchvision.models", "torchvision.transforms", "transformers",
@@ -52,19 +61,44 @@ def make_data() -> Dataset:
     return Dataset("noise", "image", x, y, x[::10], y[::10], tuple("abcd"))
 
 
+class SameViews(Perturbation):
+    """Our views, but with the same draws every time; one by one they are the authors' too."""
+
+    def __init__(self) -> None:
+        self._views = ImageViews(draws="batch", pixels="normalised", interpolation="nearest")
+        self._draws = self._views.draw(torch.Size([1, 3, 32, 32]), generator(0, "views"))
+
+    def draw(self, shape, generator):
+        """Nothing is drawn."""
+        return self._draws.repeat(1, shape[0], 1)
+
+    def apply(self, x, draws):
+        """All views, in single precision as draws are."""
+        return self._views.apply(x, draws.to(x.dtype))
+
+    def one(self, place: int, x):
+        """One view."""
+        return self.apply(x, self.draw(x.shape, None))[place]
+
+
 class Released:
     """The authors' clients, driven by the events of our run."""
 
     def __init__(self, released: tuple, run: Run, data: Dataset, fl_update: str, steps: int):
         resnet, cl_utils, self.train_utils, utils_memory = released
+        method, keep = run.settings.method, run.settings.keep
         self.args = argparse.Namespace(
             n_classes=4, input_size=(3, 32, 32), device="cpu", model_name="resnet", lr=LR,
             optimizer="sgd", n_classes_per_task=2, fl_update=fl_update, mu=0.01, batch_size=10,
             local_epochs=steps, dataset_name="cifar10", memory_size=MEMORY, n_tasks=TASKS,
-            sampling_strategy="random", update_strategy="reservoir", n_clients=CLIENTS)  # fmt: skip
+            sampling_strategy="random", n_clients=CLIENTS, balanced_update="uncertainty",
+            update_strategy="balanced" if method in SCORES else "reservoir",
+            uncertainty_score=SCORES.get(method), balanced_step=keep + "k")  # fmt: skip
         self.data, self.ours = data, run._engine._clients
         self.batches = {c.number: iter(c.stream._batches) for c in self.ours}
         self.draws: dict[int, list] = {c.number: [] for c in self.ours}
+        if method in SCORES:
+            self._share_views(utils_memory)
         self.clients = []
         for ours, share in zip(self.ours, build.build_shares(run.settings, data), strict=True):
             model = resnet.SlimResNet18(4, (3, 32, 32))
@@ -75,6 +109,7 @@ class Released:
                 torch.nn.CrossEntropyLoss(), utils_memory.Memory(self.args), ours.number,
                 [c for task in share.tasks for c in task])  # fmt: skip
             client.augment = torch.nn.Identity()
+            client.memory.memory_x = client.memory.memory_x.double()
             self.clients.append(client)
             if ours.learner.memory is not None:
                 self._share_draws(ours, client)
@@ -83,16 +118,35 @@ class Released:
             client.global_model = start
 
     def _share_draws(self, ours, theirs) -> None:
-        draw, drawn = ours.learner.memory.draw, self.draws[ours.number]
+        memory, drawn = ours.learner.memory, self.draws[ours.number]
+        draw = memory.draw
 
-        def record(n, exclude_task=None):
-            x, y = draw(n, exclude_task)
-            if len(x):  # there is nothing to replay in the first task
-                drawn.append((x, y))
-            return x, y
+        def record(n, exclude_task, times):
+            places = draw(n, exclude_task, times)
+            if places.shape[1]:  # there is nothing to replay in the first task
+                drawn.extend(memory.at(step) for step in places)
+            return places
 
-        ours.learner.memory.draw = record
+        memory.draw = record
         theirs.memory.random_sampling = lambda n, exclude_task=None: (*drawn.pop(0), None)
+
+    def _share_views(self, utils_memory) -> None:
+        """The authors' transforms, in the order in which they ask for them, become our views."""
+        views = SameViews()
+        for client in self.ours:
+            client.learner.memory.policy.scorer._perturb = views
+        one = [functools.partial(views.one, place) for place in range(12)]
+        cutouts = {10: one[0], 20: one[1]}
+        utils_memory.CutoutAfterToTensor = lambda args, holes, length: cutouts[length]
+        v2 = utils_memory.v2
+        v2.RandomRotation = lambda *a, degrees=None, **k: {10: one[4], 45: one[5], 90: one[6]}[
+            degrees or a[0]
+        ]
+        others = {"RandomHorizontalFlip": 2, "RandomVerticalFlip": 3, "ColorJitter": 7,
+                  "RandomPerspective": 8, "RandomAffine": 9, "RandomResizedCrop": 10,
+                  "RandomInvert": 11}  # fmt: skip
+        for name, place in others.items():
+            setattr(v2, name, lambda *a, place=place, **k: one[place])
 
     def learn(self, event: Learned) -> None:
         """The mini-batch that our client has just learned."""
@@ -120,6 +174,16 @@ class Released:
             client.update_parameters(model.state_dict())
             client.save_last_global_model(model)
 
+    def other_samples(self) -> int:
+        """How many samples are in one memory of a client and not in the other."""
+        different = 0
+        for theirs, ours in zip(self.clients, self.ours, strict=True):
+            own, memory = ours.learner.memory, theirs.memory
+            held = min(memory.seen, len(memory.memory_x))  # the rest is empty
+            different += len(_labelled(own.x, own.samples.y).symmetric_difference(
+                _labelled(memory.memory_x[:held], memory.memory_y[:held])))  # fmt: skip
+        return different
+
     def apart(self) -> float:
         """The largest difference of any parameter or BatchNorm statistic of any client."""
         largest = 0.0
@@ -131,26 +195,38 @@ class Released:
         return largest
 
 
+def _labelled(x, y) -> set:
+    """Samples with their labels; a few pixels are enough to know one."""
+    pixels = x.flatten(1)[:, :9].tolist()
+    return {(label, *first) for label, first in zip(y.tolist(), pixels, strict=True)}
+
+
 def main(path: str) -> None:
     """Runs every case; prints how far the two are apart at the end of each task."""
     torch.set_default_dtype(torch.float64)
     Dataset.prepare = lambda self, x: (x.double() / 255 - 0.5) / 0.25
     released, data = import_released(path), make_data()
-    for method, fl_update, steps in CASES:
+    for method, keep, fl_update, steps in CASES:
         run = Run(make_settings({
             "protocol": "published", "method": method, "aggregation": AGGREGATIONS[fl_update],
-            "steps": steps, "augment": False, "clients": CLIENTS, "tasks": TASKS, "lr": LR,
-            "memory": MEMORY, "burn_in": 2, "q": 2, "device": "cpu"}), data)  # fmt: skip
+            "keep": keep, "steps": steps, "augment": False, "clients": CLIENTS, "tasks": TASKS,
+            "lr": LR, "memory": MEMORY, "burn_in": 2, "q": 2, "device": "cpu"}), data)  # fmt: skip
         theirs = Released(released, run, data, fl_update, steps)
+        compared, others = 0, 0
         for event in run:
             if isinstance(event, Learned):
                 theirs.learn(event)
+                if method in SCORES and event.client == CLIENTS - 1:
+                    compared, others = compared + 1, others + theirs.other_samples()
             elif isinstance(event, Round):
                 theirs.round(event)
             elif isinstance(event, Evaluated) and event.client == 0:
                 rounds = run.result().rounds
-                print(f"{method}, {fl_update}, {steps} steps: after task {event.task + 1} and "
-                      f"{rounds} rounds {theirs.apart():.1e} apart", flush=True)  # fmt: skip
+                line = (f"{method} {keep}, {fl_update}, {steps} steps: after task {event.task + 1} "
+                        f"and {rounds} rounds {theirs.apart():.1e} apart")  # fmt: skip
+                if method in SCORES:
+                    line += f"; memories, compared {compared} times: {others} other samples"
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
