@@ -159,9 +159,10 @@ class Memory:
     def held(self) -> list[list[int]]:
         """How many samples it holds of each class: [task in which they came, class, samples]."""
         places = self._places()
-        pairs = np.stack([self._table.task[places], self._table.y[places]], -1)
-        found, counts = np.unique(pairs, axis=0, return_counts=True)
-        counted: list[list[int]] = np.concatenate([found, counts[:, None]], -1).tolist()
+        task, y = self._table.task[places], self._table.y[places]
+        width = int(y.max(initial=0)) + 1
+        found, counts = np.unique(task * width + y, return_counts=True)  # pairs would sort slowly
+        counted: list[list[int]] = np.stack([*divmod(found, width), counts], -1).tolist()
         return counted
 
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
@@ -184,13 +185,16 @@ class Memory:
         keys = [(rows, Coming(self.policy.key(self._candidates(rows, x)))) for rows in asked]
         self._offer = _Offer(x, groups, crowded, by_key, keys)
 
-    def draw(self, n: int, exclude_task: int | None = None) -> Tensor:
-        """The places of at most n different samples at random, none of the excluded task."""
+    def draw(self, n: int, exclude_task: int | None = None, times: int = 1) -> Tensor:
+        """The places of at most n different samples at random, none of the excluded task.
+
+        Drawn several times, each anew: (times, n).
+        """
         places = self._places()
         if exclude_task is not None:
             places = places[self._table.task[places] != exclude_task]
-        chosen = torch.randperm(len(places), generator=self._generator)[:n]
-        return torch.from_numpy(places)[chosen]
+        shuffled = (torch.randperm(len(places), generator=self._generator) for _ in range(times))
+        return torch.from_numpy(places)[torch.stack([order[:n] for order in shuffled])]
 
     def at(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """The samples at these places: (x, y)."""

@@ -65,31 +65,40 @@ def _flip(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
     return _matrices(len(u), [x, 0, 0, 0, y, 0, 0, 0, 1])
 
 
-def _similarity(
-    angle: np.ndarray, scale: np.ndarray | float, move: np.ndarray, aspect: float
-) -> np.ndarray:
-    """Rotates by `angle` (radians) and zooms about the centre, then moves by `move` (2, n)."""
-    turned = torch.from_numpy(angle)  # PyTorch's cosine and sine
-    cosine, sine = turned.cos().numpy() / scale, turned.sin().numpy() / scale
+@dataclass(frozen=True)
+class _Turn:
+    """Turned about the centre and scaled, then moved: up to so far, at random."""
+
+    degrees: float
+    move: tuple[float, float] = (0.0, 0.0)  # of the width and of the height
+    scale: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """Angle, moves where the width is 2, the least scale and how far it is to the most."""
+        least, most = self.scale
+        return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
+
+
+_TURNS = {
+    "rotate-10": _Turn(10),
+    "rotate-45": _Turn(45),
+    "rotate-90": _Turn(90),
+    "affine": _Turn(20, move=(0.1, 0.3), scale=(0.5, 0.75)),
+}
+
+
+def _turned(u: np.ndarray, turns: Sequence[_Turn], aspect: float) -> np.ndarray:
+    """Matrices (k, n, 3, 3) of k turns; a loop over them would take four times as long."""
+    limits = np.array([turn.limits for turn in turns], dtype=np.float32)[:, :, None]
+    angle = torch.from_numpy(limits[:, 0] * (2 * u[..., 0] - 1))  # PyTorch's cosine and sine
+    right, down = (limits[:, place] * (2 * u[..., place] - 1) for place in (1, 2))
+    scale = limits[:, 3] + limits[:, 4] * u[..., 3]
+    cosine, sine = angle.cos().numpy() / scale, angle.sin().numpy() / scale
     a, b, c = cosine, sine / aspect, -sine * aspect
-    x, y = -(a * move[0] + b * move[1]), -(c * move[0] + a * move[1])
-    return _matrices(len(angle), [a, b, x, c, a, y, 0, 0, 1])
-
-
-def _rotate(u: np.ndarray, degrees: float, aspect: float) -> np.ndarray:
-    return _similarity(_angle(u, degrees), 1, np.zeros((2, 1), dtype=np.float32), aspect)
-
-
-def _angle(u: np.ndarray, degrees: float) -> np.ndarray:
-    angle: np.ndarray = math.radians(degrees) * (2 * u[:, 0] - 1)
-    return angle
-
-
-def _affine(u: np.ndarray, aspect: float) -> np.ndarray:
-    """20°, moved by up to 0.1 of the width and 0.3 of the height, scaled to 0.5 … 0.75."""
-    most = np.array([[0.2], [0.6]], dtype=np.float32)  # the width of [-1, 1] is 2
-    move = most * (2 * u[:, 1:3].T - 1)
-    return _similarity(_angle(u, 20), 0.5 + 0.25 * u[:, 3], move, aspect)
+    x, y = -(a * right + b * down), -(c * right + a * down)
+    elements = [element.reshape(-1) for element in (a, b, x, c, a, y)]
+    return _matrices(a.size, [*elements, 0, 0, 1]).reshape(*a.shape, 3, 3)
 
 
 def _crop(u: np.ndarray) -> np.ndarray:
@@ -129,15 +138,11 @@ def _perspective(u: np.ndarray) -> np.ndarray:
     return back
 
 
-_WARPS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
-    "hflip": lambda u, _: _flip(u, -1, 1),
-    "vflip": lambda u, _: _flip(u, 1, -1),
-    "rotate-10": lambda u, aspect: _rotate(u, 10, aspect),
-    "rotate-45": lambda u, aspect: _rotate(u, 45, aspect),
-    "rotate-90": lambda u, aspect: _rotate(u, 90, aspect),
-    "perspective": lambda u, _: _perspective(u),
-    "affine": _affine,
-    "crop": lambda u, _: _crop(u),
+_WARPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "hflip": lambda u: _flip(u, -1, 1),
+    "vflip": lambda u: _flip(u, 1, -1),
+    "perspective": _perspective,
+    "crop": _crop,
 }
 
 
@@ -225,9 +230,6 @@ def _uniform(
     return torch.rand(groups, n, _DRAWS, generator=generator)
 
 
-_TURNED = {"rotate-10", "rotate-45", "rotate-90", "affine"}  # those that `nearest` is for
-
-
 @functools.cache
 def _places(height: int, width: int, device: torch.device) -> Tensor:
     """The pixels' places (H·W, 3) in homogeneous coordinates from -1 to 1."""
@@ -275,13 +277,18 @@ class ImageViews(Perturbation):
         """Nine numbers for each view and image: a homography's matrix, or what a change needs."""
         numbers = _uniform(len(self.names), shape[0], self.draws, generator)
         height, width = shape[-2:]
-        for name, u in zip(self.names, numbers.numpy(), strict=True):
+        every = numbers.numpy()
+        for name, u in zip(self.names, every, strict=True):
             if name in _WARPS:
-                u[:] = _WARPS[name](u, width / height).reshape(-1, _DRAWS)
+                u[:] = _WARPS[name](u).reshape(-1, _DRAWS)
             elif name in _CUTOUTS:
                 _hole(u, _CUTOUTS[name], height, width)
-            else:
+            elif name in _PAINTS:
                 _PAINTS[name][0](u)
+        if turns := [place for place, name in enumerate(self.names) if name in _TURNS]:
+            asked = [_TURNS[self.names[place]] for place in turns]
+            matrices = _turned(every[turns], asked, width / height)
+            every[turns] = matrices.reshape(len(turns), -1, _DRAWS)
         return numbers
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
@@ -290,8 +297,10 @@ class ImageViews(Perturbation):
         if self.pixels == "raw":
             x = x * std + mean
         drawn = dict(zip(self.names, draws, strict=True))
-        turned = [n for n in self.names if n in _TURNED and self.interpolation == "nearest"]
-        smooth = [n for n in self.names if n in _WARPS and n not in turned]
+        turned = [n for n in self.names if n in _TURNS]
+        smooth = [n for n in self.names if n in _WARPS]
+        if self.interpolation == "bilinear":
+            turned, smooth = [], [n for n in self.names if n in _TURNS or n in _WARPS]
         views = {n: _PAINTS[n][1](x, drawn[n]) for n in self.names if n in _PAINTS}
         if cutouts := [n for n in self.names if n in _CUTOUTS]:
             holes = torch.stack([drawn[name] for name in cutouts])
@@ -335,7 +344,8 @@ class FlipAndRotate(Change):
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Homographies (1, n, 9)."""
         flip, rotate = _uniform(2, shape[0], self.draws, generator).numpy()
-        matrices = _flip(flip, -1, 1) @ _rotate(rotate, 20, shape[-1] / shape[-2])
+        (turned,) = _turned(rotate[None], [_Turn(20)], shape[-1] / shape[-2])
+        matrices = _flip(flip, -1, 1) @ turned
         return torch.from_numpy(matrices).view(1, -1, _DRAWS)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:

@@ -128,12 +128,12 @@ def test_draws_are_different_samples_not_of_the_excluded_task():
     memory = Memory(10, policies["random"](), generator(0, "draw"))
     feed(memory, [[0, 1, 0, 1], [2, 3, 2, 3]])
     for _ in range(20):
-        x, y = memory.at(memory.draw(3, exclude_task=1))
+        x, y = memory.at(memory.draw(3, exclude_task=1)[0])
         assert len(set(x[:, 0].tolist())) == 3
         assert set(y.tolist()) <= {0, 1}
-    x, y = memory.at(memory.draw(100))
+    x, y = memory.at(memory.draw(100)[0])
     assert len(x) == 8
-    x, y = memory.at(memory.draw(5, exclude_task=7))
+    x, y = memory.at(memory.draw(5, exclude_task=7)[0])
     assert len(set(x[:, 0].tolist())) == 5
 
 

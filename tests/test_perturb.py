@@ -9,7 +9,8 @@ from ofcl.perturb import (
     ImageViews,
     NoisyCopies,
     _sample,
-    _similarity,
+    _Turn,
+    _turned,
     choose_perturbations,
 )
 from ofcl.seeds import generator
@@ -77,8 +78,9 @@ def test_flips_happen_to_half_of_the_samples(name, axis):
 
 
 def similarity(angle=0.0, scale=1.0, move=(0.0, 0.0), aspect=1.0):
-    moved = np.array(move, dtype=np.float32).reshape(2, 1)
-    return torch.from_numpy(_similarity(np.array([angle], dtype=np.float32), scale, moved, aspect))
+    """The matrix of a turn that goes as far as it may; `move` is in coordinates from -1 to 1."""
+    turn = _Turn(np.degrees(angle), (move[0] / 2, move[1] / 2), (scale, scale))
+    return torch.from_numpy(_turned(np.ones((1, 1, 9), dtype=np.float32), [turn], aspect)[0])
 
 
 def test_a_quarter_turn_is_exact_and_leads_counterclockwise():

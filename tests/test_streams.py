@@ -72,8 +72,8 @@ def test_without_boundaries_burn_in_counts_once_and_replay_excludes_nothing():
     replayed = []
     for client in run._engine._clients:
         draw = client.learner.memory.draw
-        client.learner.memory.draw = lambda n, exclude, draw=draw: (
-            replayed.append(exclude), draw(n, exclude))[1]  # fmt: skip
+        client.learner.memory.draw = lambda n, exclude, times, draw=draw: (
+            replayed.append(exclude), draw(n, exclude, times))[1]  # fmt: skip
     for _ in run:
         pass
     assert set(replayed) == {None}

@@ -76,8 +76,7 @@ class Replay:
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
-            drawn = [self.memory.draw(len(batch.x), exclude) for _ in range(self.steps)]
-            places = torch.stack(drawn)
+            places = self.memory.draw(len(batch.x), exclude, self.steps)
         if self.augment is not None and self.steps > 1:
             shape, generator = batch.x.shape, self.generator
             draws = torch.stack([self.augment.draw(shape, generator) for _ in range(1, self.steps)])
