@@ -9,17 +9,10 @@ import time
 
 import pytest
 
+from tests.commands import ofcl
+
 RUN = ["run", "--dataset", "digits", "--set", "model=mlp", "--set", "hidden=32", "--memory", "50",
        "--clients", "2", "--set", "burn_in=2", "--set", "q=2"]  # fmt: skip
-
-
-def ofcl(*arguments, cwd=None):
-    """Runs a command; gives exit code, standard output and standard error."""
-    command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment,
-                          check=False)  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from ofcl import OfclError, Run, make_settings
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.erasure import forget, remembered, shelves
 from ofcl.runs import RunDirectory
+from tests.commands import ofcl as command
 from tests.conftest import TINY
-from tests.test_cli import ofcl as command
 
 
 def stopped(folder, blobs, after=60):

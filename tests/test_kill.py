@@ -1,15 +1,13 @@
 """A run killed with -9 at random moments and resumed ends bit for bit like one that was not."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 from safetensors.torch import load_file
+
+from tests.commands import Command, ofcl
 
 KILLS = 5  # for each of the four runs below: twenty in all
 
@@ -25,28 +23,15 @@ RUNS = {
 }
 
 
-def start(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            text=True, env=environment)  # fmt: skip
-
-
-def finish(process):
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-
-
-def kill_somewhere(process, events, draw):
-    """Waits until the process has written some more events, and a moment longer; then -9."""
+def kill_somewhere(command, events, draw):
+    """Waits until the command has written some more events, and a moment longer; then -9."""
     wanted = (events.stat().st_size if events.exists() else 0) + draw.randrange(200, 9000)
-    while process.poll() is None and (not events.exists() or events.stat().st_size < wanted):
+    while command.running and (not events.exists() or events.stat().st_size < wanted):
         time.sleep(0.001)
     time.sleep(draw.random() * 0.02)
-    if process.poll() is not None:
+    if not command.running:
         return False  # it had come to its end
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    command.kill()
     return True
 
 
@@ -54,14 +39,16 @@ def kill_somewhere(process, events, draw):
 def test_killed_anywhere(tmp_path, name):
     draw = random.Random(name)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    finish(start("run", *RUNS[name], *SETTINGS, "--out", whole))
-    process, kills = start("run", *RUNS[name], *SETTINGS, "--out", broken), 0
+    code, _, err = ofcl("run", *RUNS[name], *SETTINGS, "--out", whole)
+    assert code == 0, err
+    command, kills = Command("run", *RUNS[name], *SETTINGS, "--out", broken), 0
     for _ in range(KILLS):
-        if not kill_somewhere(process, broken / "events.jsonl", draw):
+        if not kill_somewhere(command, broken / "events.jsonl", draw):
             break
         kills += 1
-        process = start("resume", broken, "-q")
-    finish(process)
+        command = Command("resume", broken, "-q")
+    code, _, err = command.wait()
+    assert code == 0, err
     assert kills == KILLS, "the run was over too soon to be killed"
     first, second = (json.loads((d / "result.json").read_text()) for d in (whole, broken))
     assert {**first, "seconds": 0} == {**second, "seconds": 0}

@@ -2,11 +2,8 @@
 
 import csv
 import dataclasses
-import os
+import functools
 import shutil
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -21,7 +18,7 @@ from ofcl.data.catalogue import DATASETS
 from ofcl.reproduce import paper, plan, verdicts
 from ofcl.reproduce.paper import TABLES, Cell, choose, table
 from ofcl.reproduce.toy import make_toy
-from tests.test_cli import ofcl as command
+from tests import commands
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -130,87 +127,80 @@ def test_the_three_forms_of_a_table():
 # The command, on a paper that has one small table
 
 
-@pytest.fixture
-def small_paper(tmp_path, monkeypatch):
-    """A package whose table 1 is of the embedded digits."""
-    package = tmp_path / "package" / "ofcl"
-    source = os.path.dirname(paper.__file__)
-    shutil.copytree(os.path.dirname(source), package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "reproduce" / "values" / "tables.csv").write_text(
+def small_paper():
+    """Of the paper, tables of the embedded digits."""
+    values = (
         "dataset,memory,method,keep,A,A_std,F,F_std\n"
         "digits,20,ER,,50.0,5.0,20.0,5.0\ndigits,20,BI,bottom,50.0,5.0,20.0,5.0\n"
         "cifar100,20,ER,,50.0,5.0,20.0,5.0\n"
     )
-    file = package / "reproduce" / "paper.py"
-    text = file.read_text().replace('_memories("cifar10")', '_memories("digits")')
-    text = text.replace('_memories("cifar100")', '_memories("digits", "cifar100")')
-    file.write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
-    return tmp_path
+    paper._rows = lambda file: list(csv.DictReader(values.splitlines()))
+    paper.TABLES["table1"] = paper._memories("digits")
+    paper.TABLES["table2"] = paper._memories("digits", "cifar100")
+
+
+command = functools.partial(commands.ofcl, prepare=small_paper)
 
 
 FEW = ["--seeds", 2, "--set", "model=mlp", "--set", "hidden=16", "--set", "limit=6", "--set",
        "clients=2", "--set", "burn_in=1", "-q"]  # fmt: skip
 
 
-def test_a_table_is_run_and_not_run_again(small_paper):
-    code, out, err = command("reproduce", "table1", *FEW, cwd=small_paper)
+def test_a_table_is_run_and_not_run_again(tmp_path):
+    code, out, err = command("reproduce", "table1", *FEW, cwd=tmp_path)
     assert code == 0, err
-    results = sorted((small_paper / "reproduced").rglob("result.json"))
+    results = sorted((tmp_path / "reproduced").rglob("result.json"))
     assert len(results) == 4
     assert "50.00 ± 5.00" in out
     for suffix in (".md", ".tex", ".csv"):
-        assert (small_paper / "reproduced" / f"table1-published{suffix}").stat().st_size > 100
+        assert (tmp_path / "reproduced" / f"table1-published{suffix}").stat().st_size > 100
     before = [path.stat().st_mtime_ns for path in results]
-    code, again, _ = command("reproduce", "table1", *FEW, cwd=small_paper)
+    code, again, _ = command("reproduce", "table1", *FEW, cwd=tmp_path)
     assert (code, again) == (0, out)
     assert [path.stat().st_mtime_ns for path in results] == before
 
 
-def test_what_would_be_run_and_how_long(small_paper):
-    code, out, err = command("reproduce", "table1", *FEW, "--dry-run", cwd=small_paper)
+def test_what_would_be_run_and_how_long(tmp_path):
+    code, out, err = command("reproduce", "table1", *FEW, "--dry-run", cwd=tmp_path)
     assert code == 0, err
     assert "4 runs, 4 of them missing: about 0 h" in out
-    assert not (small_paper / "reproduced").exists()
-    command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
-    code, out, _ = command("reproduce", "table1", *FEW, "--dry-run", cwd=small_paper)
+    assert not (tmp_path / "reproduced").exists()
+    command("reproduce", "table1", *FEW, "--only", "er", cwd=tmp_path)
+    code, out, _ = command("reproduce", "table1", *FEW, "--dry-run", cwd=tmp_path)
     assert "4 runs, 2 of them missing" in out
 
 
-def test_a_dataset_that_is_not_there_leaves_the_others(small_paper):
+def test_a_dataset_that_is_not_there_leaves_the_others(tmp_path):
     code, out, err = command("reproduce", "table2", *FEW, "--data-root", "nowhere",
-                             cwd=small_paper)  # fmt: skip
+                             cwd=tmp_path)  # fmt: skip
     assert code == 0, err
     assert "2 runs are left out" in err
     assert "not run" in out
 
 
-def test_killed_it_goes_on_where_it_was(small_paper):
+def test_killed_it_goes_on_where_it_was(tmp_path):
     arguments = ["reproduce", "table1", *FEW[:-1], "--set", "checkpoint_every=4", "-q"]
-    start = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
-    process = subprocess.Popen(start, cwd=small_paper, stderr=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL)  # fmt: skip
-    first = small_paper / "reproduced" / "published" / "digits_er_memory-20" / "seed0"
+    process = commands.Command(*arguments, cwd=tmp_path, prepare=small_paper)
+    first = tmp_path / "reproduced" / "published" / "digits_er_memory-20" / "seed0"
     until = time.monotonic() + 60
     while not (first / "result.json").exists() and time.monotonic() < until:
         time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    done = {p: p.stat().st_mtime_ns for p in (small_paper / "reproduced").rglob("result.json")}
+    process.kill()
+    done = {p: p.stat().st_mtime_ns for p in (tmp_path / "reproduced").rglob("result.json")}
     assert 1 <= len(done) < 4
-    code, out, err = command(*arguments, cwd=small_paper)
+    code, out, err = command(*arguments, cwd=tmp_path)
     assert code == 0, err
     assert all(path.stat().st_mtime_ns == then for path, then in done.items())
-    whole = small_paper / "whole"
-    code, _, err = command(*arguments, "--out", whole, cwd=small_paper)
+    whole = tmp_path / "whole"
+    code, _, err = command(*arguments, "--out", whole, cwd=tmp_path)
     assert code == 0, err
-    tables = [(f / "table1-published.csv").read_text() for f in (whole, small_paper / "reproduced")]
+    tables = [(f / "table1-published.csv").read_text() for f in (whole, tmp_path / "reproduced")]
     assert tables[0] == tables[1]
 
 
-def test_settings_of_a_folder_stay_the_same(small_paper):
-    command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
-    code, _, err = command("reproduce", "table1", *FEW, "--set", "q=2", cwd=small_paper)
+def test_settings_of_a_folder_stay_the_same(tmp_path):
+    command("reproduce", "table1", *FEW, "--only", "er", cwd=tmp_path)
+    code, _, err = command("reproduce", "table1", *FEW, "--set", "q=2", cwd=tmp_path)
     assert code == 2
     assert "was made with q = 5, not 2" in err
     assert make_settings({}).q == 5
@@ -234,21 +224,21 @@ def test_figure_2_is_drawn(tmp_path):
     assert b"BI of an ensemble" in (tmp_path / "a" / "figure2.svg").read_bytes()
 
 
-def test_the_files_have_the_whole_table_whatever_is_run_now(small_paper):
+def test_the_files_have_the_whole_table_whatever_is_run_now(tmp_path):
     def rows():
-        lines = (small_paper / "reproduced" / "table1-published.csv").read_text().splitlines()
+        lines = (tmp_path / "reproduced" / "table1-published.csv").read_text().splitlines()
         return [(line.split(",")[1], line.split(",")[-1]) for line in lines[1:]]
 
-    command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
+    command("reproduce", "table1", *FEW, "--only", "er", cwd=tmp_path)
     assert rows()[1] == ("BI bottom M = 20", "not run")
-    code, out, _ = command("reproduce", "table1", *FEW, "--only", "bi", cwd=small_paper)
+    code, out, _ = command("reproduce", "table1", *FEW, "--only", "bi", cwd=tmp_path)
     assert "ER M" not in out
     assert [verdict for _, verdict in rows()].count("not run") == 0
     code, _, err = command("reproduce", "table1", *FEW, "--only", "bi", "--set", "q=2", "--seeds",
-                           1, "--out", "other", cwd=small_paper)  # fmt: skip
-    shutil.copytree(small_paper / "other" / "published", small_paper / "reproduced" / "published",
+                           1, "--out", "other", cwd=tmp_path)  # fmt: skip
+    shutil.copytree(tmp_path / "other" / "published", tmp_path / "reproduced" / "published",
                     dirs_exist_ok=True)  # fmt: skip
-    code, _, err = command("reproduce", "table1", *FEW, "--only", "er", cwd=small_paper)
+    code, _, err = command("reproduce", "table1", *FEW, "--only", "er", cwd=tmp_path)
     assert code == 0
     assert "not in the files" in err
     assert "was made with q = 2, not 5" in err

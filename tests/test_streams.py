@@ -18,7 +18,8 @@ from ofcl.data import feeds
 from ofcl.data.live import StreamError
 from ofcl.events import Appeared, Evaluated, Learned, Round
 from ofcl.experiment import Interrupted
-from tests.test_cli import ofcl as command
+from tests.commands import Command
+from tests.commands import ofcl as command
 from tests.test_experiment import assert_same, whole
 
 TINY = {
@@ -422,19 +423,15 @@ def test_killed_while_files_arrive(folders):
     """kill -9 of the real process, twice; then it ends like one that was never killed."""
     code, _, err = command(*shell(folders, folders / "whole", "--idle", "0.2", "-q"))
     assert code == 0, err
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     arguments = shell(folders, folders / "broken", "--idle", "3", "-q",
                       "--set", "checkpoint_every=5")  # fmt: skip
     file = folders / "broken" / "events.jsonl"
     for wanted in (1500, 5000):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)], env=environment
-        )
+        process = Command(*arguments)
         while not file.exists() or file.stat().st_size < wanted:
-            assert process.poll() is None
+            assert process.running
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
         arguments = ["resume", folders / "broken", "-q"]
     code, _, err = command(*arguments)
     assert code == 0, err
