@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from ofcl import Run, make_settings
 from ofcl.checkpoint import load_checkpoint
 from ofcl.cli import federation
+from ofcl.federation.flower_link import control, nodes
 from ofcl.federation.folders import Federation, create, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.keys import make_party_key
@@ -29,6 +30,7 @@ from ofcl.report.samples import read_memories
 from ofcl.results import summarise
 from ofcl.runs import RunDirectory
 from ofcl.settings_files import to_toml
+from tests.commands import ofcl
 from tests.test_flower import DIGITS
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
@@ -332,13 +334,9 @@ def here(*arguments):
     return done.exit_code, f"{done.output}{done.exception}"
 
 
-def command(*arguments, timeout=60):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"}
-    done = subprocess.run(
-        [sys.executable, "-m", "ofcl.cli.main", "federation", *map(str, arguments)],
-        capture_output=True, text=True, timeout=timeout, env=environment,
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
+def command(*arguments):
+    code, out, err = ofcl("federation", *arguments)
+    return code, out + err
 
 
 # Who is not let in
@@ -401,3 +399,30 @@ def test_without_a_key_or_a_token_every_door_is_shut(deployed):
                  "/v1/fleet/../control/list-nodes"):  # fmt: skip
         assert client.post(path, **body).status_code == 403, path
     assert client.post("/v1/runtime/acquire-task", **body).status_code in (400, 401)
+
+
+def test_parties_join_and_leave_a_server_that_runs(deployed):
+    """The last test here: the federation is another one afterwards."""
+    code, told = command("add", deployed.folder, "hospital-d")
+    assert code == 0, told
+    deployed.wait_for(
+        lambda: "hospital-d" in nodes(control(deployed.server_folder, insecure=False)), "enrolled"
+    )
+    deployed.client("hospital-d")
+    deployed.wait_for(lambda: "connected to" in deployed.log("hospital-d"), "hospital-d")
+    deployed.kill("hospital-d", signal.SIGTERM)
+    code, told = command("remove", deployed.folder, "hospital-d")
+    assert code == 0, told
+
+    def refused():
+        code, told = command("client", deployed.folder / "hospital-d", "--dataset", "digits",
+                             "--share")  # fmt: skip
+        return code == 2 and "does not know this party's key" in told
+
+    deployed.wait_for(
+        lambda: "hospital-d" not in nodes(control(deployed.server_folder, insecure=False)), "gone"
+    )
+    assert refused()
+    code, told = command("status", deployed.folder)
+    assert code == 0
+    assert re.search(r"hospital-d +has left", told)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import stat
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,9 +23,19 @@ from ofcl.engines.messages import Request, pack_request
 from ofcl.engines.trust import Rejected
 from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
 from ofcl.experiment import Run
+from ofcl.federation import keys
 from ofcl.federation.audit import Audit, fields_of
 from ofcl.federation.courier import Arrived
-from ofcl.federation.folders import Federation, create, is_loopback, load_party, load_server
+from ofcl.federation.folders import (
+    Federation,
+    add_party,
+    create,
+    is_loopback,
+    load_party,
+    load_server,
+    remove_party,
+    renew,
+)
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.member import Member, leaving, seal_saved
 from ofcl.federation.sources import open_source, settings_here
@@ -40,7 +52,7 @@ from ofcl.federation.terms import (
 from ofcl.parties import dataset_parties
 from ofcl.sealing import Seal
 from ofcl.update import Update
-from tests.test_cli import ofcl as command
+from tests.commands import ofcl as command
 from tests.test_remote import assert_same, over_the_wire
 
 SMALL = {"method": "bi", "memory": 40, "tasks": 3, "model": "mlp", "hidden": 16, "burn_in": 2,
@@ -92,10 +104,10 @@ def members(folder, **how):
     return {number: member(folder, number, **how) for number in range(3)}
 
 
-def hosted(tmp_path, post, settings=SMALL, **how):
+def hosted(tmp_path, post, settings=SMALL, federation=FEDERATION, **how):
     said = []
-    made = run_settings(FEDERATION, settings)
-    stage = BetweenParties(FEDERATION, tmp_path, post)
+    made = run_settings(federation, settings)
+    stage = BetweenParties(federation, tmp_path, post)
     return Run(made, stage=stage, tell=said.append, **how), said
 
 
@@ -268,6 +280,41 @@ def test_a_party_that_is_away_is_not_waited_for_and_comes_back(tmp_path):
     assert said.count("hospital-b is connected") == 2
     counts = [m._learner._client.learned for m in post.members.values()]
     assert counts == [27, 27, 27]
+
+
+WITHOUT_B = replace(FEDERATION, left=("hospital-b",))
+
+
+def test_a_party_that_has_left_is_not_waited_for(tmp_path):
+    post = Here(members(tmp_path))
+    post.away = {1}
+    run, said = hosted(tmp_path, post, federation=WITHOUT_B)
+    rounds = [event.clients for event in run if isinstance(event, Round)]
+    assert rounds
+    assert all(clients == [0, 2] for clients in rounds)
+    assert "min_clients is 3; as parties have left, it is 2 now" in said
+    assert not [line for line in said if "waiting" in line]
+    result = run.result()
+    assert result.A is not None
+    assert [[value for row in rows for value in row if value is not None] == []
+            for rows in result.accuracy] == [False, True, False]  # fmt: skip
+
+
+def test_a_run_goes_on_without_a_party_that_leaves_and_ends(tmp_path):
+    post = Here(members(tmp_path))
+    run, _ = hosted(tmp_path, post, {**SMALL, "min_clients": 2}, out=tmp_path / "run")
+    for event in run:
+        if isinstance(event, Round) and event.round == 3:
+            break
+    post.away = {1}
+    before = post.members[1]._learner._client.learned
+    resumed = Run.resume(tmp_path / "run", tell=lambda _: None,
+                         stage=BetweenParties(WITHOUT_B, tmp_path, post))  # fmt: skip
+    rounds = [event.clients for event in resumed if isinstance(event, Round)]
+    assert rounds[-1] == [0, 2]
+    assert resumed.result().A is not None
+    learned = [member._learner._client.learned for member in post.members.values()]
+    assert learned == [27, before, 27]
 
 
 def test_a_party_that_is_started_again_is_asked_again(tmp_path):
@@ -739,6 +786,61 @@ def test_the_certificate_is_for_the_server_and_signed_by_the_authority(tmp_path)
     assert names.get_values_for_type(x509.DNSName) == ["learn.example.org", "localhost"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == [
         "10.0.0.7", "127.0.0.1"]  # fmt: skip
+
+
+def test_parties_come_and_leave(tmp_path):
+    folder = tmp_path / "f"
+    create(folder, Federation("trial", ("a", "b"), ("127.0.0.1",), 9443))
+    add_party(folder, "c")
+    remove_party(folder, "b")
+    server = load_server(folder)
+    assert server.federation.parties == ("a", "b", "c")
+    assert server.federation.present == ("a", "c") == tuple(server.public_keys())
+    assert server.federation.gone == {1}
+    assert all(path.exists() for path in server.public_keys().values())
+    assert not (folder / "server" / "keys" / "b.pub").exists()
+    party = load_party(folder / "c")
+    assert (party.party, party.number) == ("c", 2)
+    assert party.authority.read_bytes() == server.authority.read_bytes()
+    assert stat.S_IMODE(party.key.stat().st_mode) == 0o600
+    for change, name, message in (
+        (add_party, "c", "the same name"), (add_party, "b", "has left"),
+        (add_party, "runs", "cannot be called"), (remove_party, "b", "unknown party 'b'"),
+        (remove_party, "nobody", "unknown party 'nobody'"),
+    ):  # fmt: skip
+        with pytest.raises(OfclError, match=message):
+            change(folder, name)
+    remove_party(folder, "a")
+    with pytest.raises(OfclError, match="'c' is the only party"):
+        remove_party(folder, "c")
+
+
+def test_the_servers_certificate_is_renewed_before_it_expires(tmp_path, monkeypatch):
+    from cryptography import x509
+
+    folder = tmp_path / "f"
+    monkeypatch.setattr(keys, "DAYS", 20)
+    create(folder, Federation("trial", ("a",), ("learn.example.org",), 9443))
+    server = load_server(folder)
+    assert "good for 19 more days: ofcl federation renew" in server.expiry()
+    monkeypatch.setattr(keys, "DAYS", 0)
+    renew(folder)
+    assert "has expired" in server.expiry()
+    monkeypatch.setattr(keys, "DAYS", 825)
+    old = server.key.read_bytes()
+    renew(folder, ["learn.example.net"])
+    assert server.expiry() is None
+    assert load_server(folder).federation.hosts == ("learn.example.net",)
+    assert server.key.read_bytes() != old
+    assert stat.S_IMODE(server.key.stat().st_mode) == 0o600
+    authority = x509.load_pem_x509_certificate((folder / "a" / "ca.crt").read_bytes())
+    certificate = x509.load_pem_x509_certificate(server.certificate.read_bytes())
+    certificate.verify_directly_issued_by(authority)  # the one that parties were handed
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["learn.example.net", "localhost"]
+    shutil.rmtree(folder / "authority")
+    with pytest.raises(OfclError, match="bring it back"):
+        renew(folder)
 
 
 @pytest.mark.parametrize(("parties", "message"), [

@@ -83,6 +83,44 @@ def init(
 
 
 @app.command()
+def add(
+    folder: Folder, party: Annotated[str, typer.Argument(help="The name of the new party.")]
+) -> None:
+    """Make a key and a folder for one more party; runs that begin from now on have it."""
+    check_flower()
+    folders.add_party(folder, party)
+    out_console.print(f"{folder / party}: hand it to {party}, by a safe way", highlight=False)
+    say("a server that is running lets it in at once; a run that is going on is without it")
+
+
+@app.command()
+def remove(folder: Folder, party: Annotated[str, typer.Argument(help="Who leaves.")]) -> None:
+    """Let a party take part no more: its key is refused, and no run waits for it."""
+    check_flower()
+    folders.remove_party(folder, party)
+    say(f"{party} has left; a server that is running refuses its key from now on")
+    if _is_running(load_server(folder)):
+        say("the run that is going on still waits for it until: "
+            f"ofcl federation stop {folder}; ofcl federation start {folder} --resume")  # fmt: skip
+
+
+@app.command()
+def renew(
+    folder: Folder,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Other names or addresses of the server; may be repeated."),
+    ] = None,
+) -> None:
+    """Make a new certificate for the server, signed by the folder's authority."""
+    check_flower()
+    folders.renew(folder, host or ())
+    say("renewed; start the server again, parties need nothing new")
+    if host:
+        say(f"they find it where it was handed out to them, or with --server {host[0]}:PORT")
+
+
+@app.command()
 def server(
     folder: Folder,
     host: Annotated[
@@ -100,6 +138,8 @@ def server(
         _refuse_insecure(host)
     here.listen_on(host)
     _check_port(host, here.federation.port)
+    if not insecure and (expiry := here.expiry()):
+        warn(expiry)
     log = here.folder / "server" / "server.log"
     with _quiet_but_for(log) as console:
         threading.Thread(
@@ -114,7 +154,7 @@ def server(
 
 
 def _watch(here: ServerFolder, insecure: bool, console: Console) -> None:
-    """Enrols the parties' keys, then tells who comes and goes."""
+    """Enrols the parties' keys, also later ones, and tells who comes and goes."""
     import httpx
 
     client, until = control(here, insecure=insecure), time.monotonic() + STARTING
@@ -133,10 +173,13 @@ def _watch(here: ServerFolder, insecure: bool, console: Console) -> None:
     before: set[str] = set()
     while True:
         with contextlib.suppress(httpx.HTTPError):
+            if (now := load_server(here.folder)).federation != federation:
+                register(client, now)
+                federation = now.federation
             there = {n for n, node in nodes(client).items() if node.status == "online"}
             for party in sorted(there ^ before):
                 state = "is connected" if party in there else "has gone"
-                console.print(f"{party} {state} ({len(there)} of {len(federation.parties)})")
+                console.print(f"{party} {state} ({len(there)} of {len(federation.present)})")
             before = there
         time.sleep(LOOK_AGAIN)
 
@@ -276,12 +319,16 @@ def status(folder: Folder, insecure: Insecure = False) -> None:
     except httpx.TransportError:
         found = {}
         say(f"no server at {here.here}: ofcl federation server {folder}")
-    for party in here.federation.parties:
+    if not insecure and (expiry := here.expiry()):
+        warn(expiry)
+    for party in here.federation.present:
         node = found.get(party)
         state = node.status if node else "unknown"
         online = node is not None and state == "online"
         since = (node.last_activated_at if online else node.last_deactivated_at) if node else ""
         table.add_row(party, state, since[:19].replace("T", " "))
+    for party in here.federation.left:
+        table.add_row(party, "has left", "")
     out_console.print(table, highlight=False)
     if not here.current.exists():
         out_console.print("no run yet", highlight=False)

@@ -8,7 +8,7 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ofcl.data.live import Vocabulary
@@ -41,7 +41,8 @@ class RemoteEngine:
     """Clients that are reached by a courier, numbered from 0.
 
     With fewer than `min_clients` that answer, it asks again and tells whom it waits for, by
-    `names`; what a `gate` rejects counts as no answer. Labels that clients have met and that are
+    `names`; those that are `gone` are not asked any more, as if their streams had ended. What a
+    `gate` rejects counts as no answer. Labels that clients have met and that are
     new to the `vocabulary` get the next places in it. `save` is called before every exchange:
     whoever asks must remember that it did, so that after a crash it asks the same again, and the
     clients give the same answers.
@@ -54,6 +55,7 @@ class RemoteEngine:
         *,
         run: str,
         min_clients: int = 1,
+        gone: Collection[int] = (),
         gate: Gate | None = None,
         vocabulary: Vocabulary | None = None,
         names: Sequence[str] = (),
@@ -74,6 +76,8 @@ class RemoteEngine:
         self._untold: list[Event] = []
         self._released = 0
         self._waited_for: list[int] = []  # those of whom it was told last
+        self._gone = [number for number in gone if number < clients]
+        self._leave_out()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
@@ -203,3 +207,10 @@ class RemoteEngine:
         updates = map(unpack_update, state["updates"])
         self._updates = {update.client: update for update in updates}
         self._untold = [from_json(event) for event in state["untold"]]
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Those that are gone have nothing more to do; what they sent last is not averaged."""
+        for client in self._gone:
+            self._status[client], self._steps[client] = "finished", []
+            self._updates.pop(client, None)

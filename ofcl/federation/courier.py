@@ -8,7 +8,7 @@ for a party that is not connected, nor longer than the deadline.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,8 +49,8 @@ class Post(Protocol):
 class PostCourier:
     """Asks parties and waits for their answers.
 
-    `terms` gives what is agreed at the moment; with `deadline` an exchange ends after so many
-    seconds, without those who have not answered.
+    Nobody waits for the `gone`. `terms` gives what is agreed at the moment; with `deadline` an
+    exchange ends after so many seconds, without those who have not answered.
     """
 
     def __init__(
@@ -58,12 +58,13 @@ class PostCourier:
         post: Post,
         names: Sequence[str],
         *,
+        gone: Collection[int] = (),
         terms: Callable[[], Terms],
         deadline: float | None,
         pause: Callable[[float], None],
         tell: Callable[[str], None],
     ) -> None:
-        self._post, self._names, self._terms = post, list(names), terms
+        self._post, self._names, self._gone, self._terms = post, list(names), gone, terms
         self._deadline, self._pause, self._tell = deadline, pause, tell
         self._failed: dict[int, float] = {}  # when a party has failed last
         self._there: set[int] = set()  # who was connected when that was told last
@@ -74,7 +75,8 @@ class PostCourier:
         told: list[str] = []
         while len(found) < wanted:
             connected = self._post.connected()
-            missing = [party for party in range(len(self._names)) if party not in found]
+            parties = [party for party in range(len(self._names)) if party not in self._gone]
+            missing = [party for party in parties if party not in found]
             there = [party for party in missing if party in connected]
             if not there:
                 away = [self._names[party] for party in missing]

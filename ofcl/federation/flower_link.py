@@ -28,6 +28,7 @@ OPEN = (
     "/v1/runtime/",
 )  # parties' keys, and an executor's secret, are asked for there
 GUARDED = "/v1/control/"
+STRUCK_OFF = "unregistered"  # what Flower calls a node whose key is refused
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -111,12 +112,15 @@ def control(server: ServerFolder, *, insecure: bool) -> ControlHttpClient:
 
 
 def register(client: ControlHttpClient, server: ServerFolder) -> None:
-    """Enrols the keys of all parties; those that are enrolled stay as they are."""
+    """Enrols the keys of all parties, and strikes off those that have left."""
     from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-    from flwr.proto.control_pb2 import RegisterNodeRequest
+    from flwr.proto.control_pb2 import RegisterNodeRequest, UnregisterNodeRequest
     from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
     known = nodes(client)
+    for party in server.federation.left:
+        if party in known:
+            client.UnregisterNode(UnregisterNodeRequest(node_id=known[party].node_id))
     for party, path in server.public_keys().items():
         if party in known:
             continue
@@ -126,7 +130,8 @@ def register(client: ControlHttpClient, server: ServerFolder) -> None:
 
 
 def nodes(client: ControlHttpClient) -> dict[str, Any]:
-    """What the server knows of the parties, by their names."""
+    """What the server knows of the parties, by their names; those struck off are not there."""
     from flwr.proto.control_pb2 import ListNodesRequest
 
-    return {node.name: node for node in client.ListNodes(ListNodesRequest()).nodes_info}
+    listed = client.ListNodes(ListNodesRequest()).nodes_info
+    return {node.name: node for node in listed if node.status != STRUCK_OFF}

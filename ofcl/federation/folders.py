@@ -1,6 +1,6 @@
 """The folder of a federation: what `ofcl federation init` makes, and what each party is handed.
 
-federation.toml        name, parties, address; no secrets
+federation.toml        name, parties, who has left, address; no secrets
 authority/             the key that signs; nobody but the organiser needs it
 server/                certificate and key of the server, the parties' public keys, tokens
 <party>/               to be handed to that party: its key, the authority's certificate, a README
@@ -15,18 +15,20 @@ import os
 import re
 import secrets
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ofcl.errors import OfclError
-from ofcl.federation.keys import make_authority, make_party_key
+from ofcl.checkpoint import write_whole
+from ofcl.errors import OfclError, unknown
+from ofcl.federation.keys import Certified, certify, days_left, make_authority, make_party_key
 from ofcl.settings_files import to_toml
 
 RESERVED = {"authority", "server", "runs"}
 FILE = "federation.toml"
 PARTY_FILE = "party.toml"
+RENEW_BEFORE = 60  # days before the server's certificate expires, it is said
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,17 @@ class Federation:
     parties: tuple[str, ...]  # their places are the numbers of the clients
     hosts: tuple[str, ...]  # names and addresses of the server, as parties reach it
     port: int
+    left: tuple[str, ...] = ()  # those of the parties that do not take part any more
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The parties that take part."""
+        return tuple(party for party in self.parties if party not in self.left)
+
+    @property
+    def gone(self) -> frozenset[int]:
+        """The numbers of those that have left: nobody else gets them."""
+        return frozenset(map(self.parties.index, self.left))
 
     @property
     def address(self) -> str:
@@ -92,6 +105,14 @@ class ServerFolder:
         """The key of that certificate."""
         return self._own / "server.key"
 
+    def expiry(self) -> str | None:
+        """What to say of the certificate when it will not be good for much longer."""
+        days = days_left(self.certificate.read_bytes())
+        if days > RENEW_BEFORE:
+            return None
+        when = f"is good for {days} more days" if days >= 0 else "has expired"
+        return f"the server's certificate {when}: ofcl federation renew {self.folder}"
+
     @property
     def secret(self) -> Path:
         """What the process of a run shows to be given the run's task."""
@@ -117,8 +138,8 @@ class ServerFolder:
         return (self._own / "admin.token").read_text(encoding="ascii").strip()
 
     def public_keys(self) -> dict[str, Path]:
-        """The parties' public keys."""
-        return {party: self._own / "keys" / f"{party}.pub" for party in self.federation.parties}
+        """The public keys of the parties that take part."""
+        return {party: self._own / "keys" / f"{party}.pub" for party in self.federation.present}
 
 
 @dataclass(frozen=True)
@@ -159,30 +180,87 @@ def create(folder: Path, federation: Federation) -> None:
     _check(federation)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OfclError(f"'{folder}' exists; a federation is made in a new folder")
-    for part in ("authority", "server/keys", *federation.parties):
+    for part in ("authority", "server/keys"):
         (folder / part).mkdir(parents=True)
         (folder / part.split("/")[0]).chmod(0o700)
-    here = [host for host in ("localhost", "127.0.0.1") if host not in federation.hosts]
-    authority = make_authority(federation.name, [*federation.hosts, *here])
+    authority = make_authority(federation.name)
     secret(folder / "authority" / "ca.key", authority.key)
     public(folder / "authority" / "ca.crt", authority.certificate)
     public(folder / "server" / "ca.crt", authority.certificate)
-    public(folder / "server" / "server.crt", authority.server_certificate)
-    secret(folder / "server" / "server.key", authority.server_key)
+    _certify_server(folder, authority, federation.hosts)
     secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
     secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
-    for number, party in enumerate(federation.parties):
-        key = make_party_key()
-        secret(folder / party / "key", key.private)
-        public(folder / "server" / "keys" / f"{party}.pub", key.public)
-        public(folder / party / "ca.crt", authority.certificate)
-        own = {"federation": federation.name, "party": party, "number": number,
-               "server": federation.address}  # fmt: skip
-        public(folder / party / PARTY_FILE, to_toml(own).encode())
-        public(folder / party / "README.md", _party_readme(federation, party).encode())
+    for party in federation.parties:
+        _enrol(folder, federation, party)
+    _save(folder, federation)
+
+
+def add_party(folder: Path, party: str) -> None:
+    """Makes the folder and the key of one more party; runs that begin from now on have it."""
+    federation = load_server(folder).federation
+    if party in federation.left:
+        raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
+    larger = replace(federation, parties=(*federation.parties, party))
+    _check(larger)
+    if (folder / party).exists():
+        raise OfclError(f"'{folder / party}' exists")
+    _enrol(folder, larger, party)
+    _save(folder, larger)
+
+
+def remove_party(folder: Path, party: str) -> None:
+    """Lets a party take part no more: its key is refused, and nobody waits for it."""
+    federation = load_server(folder).federation
+    if party not in federation.present:
+        raise unknown("party", party, federation.present)
+    if len(federation.present) == 1:
+        raise OfclError(f"'{party}' is the only party of '{federation.name}'")
+    _save(folder, replace(federation, left=(*federation.left, party)))
+    (folder / "server" / "keys" / f"{party}.pub").unlink(missing_ok=True)
+
+
+def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
+    """Makes a new key and certificate for the server, and for other hosts if any are given."""
+    federation = load_server(folder).federation
+    if hosts:
+        federation = replace(federation, hosts=tuple(hosts))
+        _check(federation)
+    paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
+    if not all(path.exists() for path in paths):
+        raise OfclError(
+            f"'{folder / 'authority'}' is not here, and it signs certificates; bring it back from "
+            "where it was put away"
+        )
+    _certify_server(folder, Certified(*(path.read_bytes() for path in paths)), federation.hosts)
+    _save(folder, federation)
+
+
+def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
+    here = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
+    made = certify(authority, [*hosts, *here])
+    (folder / "server" / "server.key").unlink(missing_ok=True)
+    secret(folder / "server" / "server.key", made.key)
+    public(folder / "server" / "server.crt", made.certificate)
+
+
+def _enrol(folder: Path, federation: Federation, party: str) -> None:
+    """Makes the folder of a party."""
+    (folder / party).mkdir(mode=0o700)
+    key = make_party_key()
+    secret(folder / party / "key", key.private)
+    public(folder / "server" / "keys" / f"{party}.pub", key.public)
+    public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
+    own = {"federation": federation.name, "party": party,
+           "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
+    public(folder / party / PARTY_FILE, to_toml(own).encode())
+    public(folder / party / "README.md", _party_readme(federation, party).encode())
+
+
+def _save(folder: Path, federation: Federation) -> None:
     values = {"name": federation.name, "parties": list(federation.parties),
-              "hosts": list(federation.hosts), "port": federation.port}  # fmt: skip
-    public(folder / FILE, to_toml(values).encode())
+              "hosts": list(federation.hosts), "port": federation.port,
+              "left": list(federation.left)}  # fmt: skip
+    write_whole(folder / FILE, to_toml(values))
 
 
 def load_server(folder: Path) -> ServerFolder:
@@ -194,7 +272,7 @@ def load_server(folder: Path) -> ServerFolder:
         )
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     federation = Federation(values["name"], tuple(values["parties"]), tuple(values["hosts"]),
-                            values["port"])  # fmt: skip
+                            values["port"], tuple(values.get("left", ())))  # fmt: skip
     return ServerFolder(folder, federation)
 
 

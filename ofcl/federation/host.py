@@ -71,13 +71,14 @@ class BetweenParties:
         self._courier = PostCourier(
             self._post,
             self._federation.parties,
+            gone=self._federation.gone,
             terms=lambda: self._terms(),
             deadline=settings.round_timeout,
             pause=hooks.pause,
             tell=hooks.tell,
         )
         if known is None:
-            found = self._courier.introductions(min(settings.min_clients, settings.clients))
+            found = self._courier.introductions(self._fewest(settings))
             names = self._federation.parties
             labels, samples = agreed({names[k]: found[k] for k in sorted(found)})
             base, run = len(labels), secrets.token_hex(8)
@@ -87,7 +88,7 @@ class BetweenParties:
         settings = _settled(settings, samples, base)
         # Heads start without the classes that came later: they grow with a checkpoint, or a round.
         dataset = _empty(self._federation.name, samples, labels[:base])
-        settings = build.resolve(settings, dataset)
+        settings = self._of_those_there(build.resolve(settings, dataset), hooks)
         _check(settings, dataset)
         statistics = settings.batchnorm == "average"
         self._sent = travelling(build.build_model(settings, dataset), statistics)
@@ -127,13 +128,32 @@ class BetweenParties:
             settings.clients,
             self._courier,
             run=parties.agreed["run"],
-            min_clients=min(settings.min_clients, settings.clients),
+            min_clients=self._fewest(settings),
+            gone=self._federation.gone,
             gate=gate,
             vocabulary=parties.vocabulary,
             names=self._federation.parties,
             save=hooks.save,
             tell=hooks.tell,
         )
+
+    def _there(self, settings: Settings) -> int:
+        """How many of the run's parties take part in the federation."""
+        return settings.clients - sum(number < settings.clients for number in self._federation.gone)
+
+    def _fewest(self, settings: Settings) -> int:
+        """How many parties there must be: no more than take part."""
+        return min(settings.min_clients, self._there(settings))
+
+    def _of_those_there(self, settings: Settings, hooks: Hooks) -> Settings:
+        """Where parties have left, rounds are of those who are there; but never of one alone."""
+        fewer = max(2, self._there(settings))
+        if settings.min_clients <= fewer or not self._federation.gone:
+            return settings
+        hooks.tell(
+            f"min_clients is {settings.min_clients}; as parties have left, it is {fewer} now"
+        )
+        return settings.model_copy(update={"min_clients": fewer})
 
     def go_on(self, directory: Path) -> str:
         """What to type to go on with a run that was stopped."""
