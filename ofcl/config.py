@@ -356,8 +356,12 @@ def check_combination(settings: Settings) -> None:
             "ever happen; lower min_clients or add clients"
         )
     fields = Settings.model_fields
-    usual = {name: field.default for name, field in fields.items()} | preset(settings.protocol)
-    given = [name for name in fields if getattr(settings, name) != usual[name]]
+    named = preset(settings.protocol)
+    given = [
+        name
+        for name, field in fields.items()
+        if getattr(settings, name) not in (field.default, named.get(name, field.default))
+    ]
     if not settings.streams:
         if lost := [name for name in _STREAMS_ONLY if name in given]:
             raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")

@@ -321,8 +321,6 @@ class Memory:
         key, stale = self._table.key, self._table.stale
         if self.policy.rekey == "at-risk":
             return [np.concatenate([self._at_risk(crowded, (len(new) + 1) // 2), new])]
-        if together and crowded:
-            crowded = [np.sort(np.concatenate(crowded))]
         match self.policy.rekey:
             case "every-batch":
                 asked = crowded
@@ -330,6 +328,8 @@ class Memory:
                 asked = [rows[np.isnan(key[rows]) | stale[rows]] for rows in crowded]
             case "never":
                 asked = [rows[np.isnan(key[rows])] for rows in crowded]
+        if together and asked:
+            asked = [np.sort(np.concatenate(asked))]
         return [rows for rows in asked if len(rows)]
 
     def _at_risk(self, crowded: list[np.ndarray], most: int) -> np.ndarray:

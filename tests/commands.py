@@ -20,8 +20,10 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["ofcl.cli.main"])  # by the name of an installed package
 
 
-def _run(arguments, cwd, folder, prepare):
+def _run(arguments, cwd, environment, folder, prepare):
     """In the child: what standard output and error get goes to files."""
+    os.environ.clear()
+    os.environ.update(environment)
     for descriptor, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT), descriptor)
     torch.set_num_threads(1)
@@ -38,10 +40,11 @@ class Command:
     def __init__(self, *arguments, cwd=None, prepare=None):
         self._folder = tempfile.TemporaryDirectory()
         given = [str(argument) for argument in arguments]
-        target = (given, cwd and str(cwd), self._folder.name, prepare)
+        environment = {**os.environ, **ENVIRONMENT}
+        target = (given, cwd and str(cwd), environment, self._folder.name, prepare)
         self._process = _context.Process(target=_run, args=target, daemon=True)
         before = {name: os.environ.get(name) for name in ENVIRONMENT}
-        os.environ.update(ENVIRONMENT)  # for the process that is forked: it starts with the first
+        os.environ.update(ENVIRONMENT)  # the process that is forked starts with the first, in this
         try:
             self._process.start()
         finally:

@@ -21,7 +21,6 @@ from typer.testing import CliRunner
 from ofcl import Run, make_settings
 from ofcl.checkpoint import load_checkpoint
 from ofcl.cli import federation
-from ofcl.federation.flower_link import control, nodes
 from ofcl.federation.folders import Federation, create, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.keys import make_party_key
@@ -405,24 +404,32 @@ def test_parties_join_and_leave_a_server_that_runs(deployed):
     """The last test here: the federation is another one afterwards."""
     code, told = command("add", deployed.folder, "hospital-d")
     assert code == 0, told
-    deployed.wait_for(
-        lambda: "hospital-d" in nodes(control(deployed.server_folder, insecure=False)), "enrolled"
-    )
+    assert "the server lets hospital-d in" in told
     deployed.client("hospital-d")
     deployed.wait_for(lambda: "connected to" in deployed.log("hospital-d"), "hospital-d")
-    deployed.kill("hospital-d", signal.SIGTERM)
+
+    file = deployed.folder / "federation.toml"
+    content = file.read_text()
+    file.write_text(content[:20])  # somebody copies it there, not at once
+    deployed.wait_for(lambda: "warning: TOMLDecodeError" in deployed.log("server"), "a warning")
+    file.write_text(content)
+
     code, told = command("remove", deployed.folder, "hospital-d")
     assert code == 0, told
+    assert "the server refuses hospital-d now" in told
+    connected = deployed.processes.pop("hospital-d")
+    assert connected.wait(timeout=PATIENCE) == 2
+    assert "does not know this party's key" in deployed.log("hospital-d")
 
-    def refused():
-        code, told = command("client", deployed.folder / "hospital-d", "--dataset", "digits",
-                             "--share")  # fmt: skip
-        return code == 2 and "does not know this party's key" in told
-
-    deployed.wait_for(
-        lambda: "hospital-d" not in nodes(control(deployed.server_folder, insecure=False)), "gone"
-    )
-    assert refused()
+    assert command("add", deployed.folder, "hospital-e")[0] == 0
+    deployed.kill("server")
+    code, told = command("remove", deployed.folder, "hospital-e")
+    assert code == 0, told
+    assert "no server at" in told
+    deployed.server()
+    code, told = command("client", deployed.folder / "hospital-e", "--dataset", "digits", "--share")
+    assert code == 2
+    assert "does not know this party's key" in told
     code, told = command("status", deployed.folder)
     assert code == 0
-    assert re.search(r"hospital-d +has left", told)
+    assert re.search(r"hospital-e +has left", told)

@@ -317,6 +317,29 @@ def test_a_run_goes_on_without_a_party_that_leaves_and_ends(tmp_path):
     assert learned == [27, before, 27]
 
 
+def test_one_party_alone_makes_no_round(tmp_path):
+    alone = replace(FEDERATION, left=("hospital-a", "hospital-b"))
+    with pytest.raises(OfclError, match="1 party takes part, and min_clients is 3: no round"):
+        hosted(tmp_path, Here(members(tmp_path)), federation=alone)
+    post = Here(members(tmp_path))
+    run, _ = hosted(tmp_path, post, out=tmp_path / "run")
+    next(event for event in run if isinstance(event, Round))
+    said = []
+    resumed = Run.resume(tmp_path / "run", tell=said.append,
+                         stage=BetweenParties(alone, tmp_path, post))  # fmt: skip
+    assert not [event for event in resumed if isinstance(event, Round)]
+    assert any("no round will happen any more" in line for line in said)
+
+
+def test_a_share_of_the_parties_is_of_those_that_take_part(tmp_path):
+    post = Here(members(tmp_path))
+    half = {**SMALL, "min_clients": 1, "participation": 0.5}
+    run, _ = hosted(tmp_path, post, half, federation=WITHOUT_B)
+    rounds = [event.clients for event in run if isinstance(event, Round)]
+    assert {tuple(clients) for clients in rounds} == {(0,), (2,)}
+    assert run.settings.participation == 0.5
+
+
 def test_a_party_that_is_started_again_is_asked_again(tmp_path):
     class Dying(Here):
         """Party 1 takes its third message with it, and is started again."""
@@ -838,9 +861,16 @@ def test_the_servers_certificate_is_renewed_before_it_expires(tmp_path, monkeypa
     certificate.verify_directly_issued_by(authority)  # the one that parties were handed
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["learn.example.net", "localhost"]
+    create(tmp_path / "g", Federation("other", ("a",), ("learn.example.org",), 9443))
+    shutil.rmtree(folder / "authority")
+    shutil.copytree(tmp_path / "g" / "authority", folder / "authority")
+    with pytest.raises(OfclError, match="not the one that the parties were handed"):
+        renew(folder)
     shutil.rmtree(folder / "authority")
     with pytest.raises(OfclError, match="bring it back"):
         renew(folder)
+    certificate.verify_directly_issued_by(authority)
+    assert x509.load_pem_x509_certificate(server.certificate.read_bytes()) == certificate
 
 
 @pytest.mark.parametrize(("parties", "message"), [

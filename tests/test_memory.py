@@ -137,6 +137,25 @@ def test_draws_are_different_samples_not_of_the_excluded_task():
     assert len(set(x[:, 0].tolist())) == 5
 
 
+def test_several_draws_are_each_another():
+    memory = Memory(40, policies["random"](), generator(0, "draw"))
+    feed(memory, [[0, 1] * 10, [2, 3] * 10])
+    places = memory.draw(5, exclude_task=0, times=4)
+    assert places.shape == (4, 5)
+    assert len({tuple(step) for step in places.tolist()}) == 4
+    assert all(len(set(step)) == 5 for step in places.tolist())
+    assert set(memory.at(places.flatten())[1].tolist()) <= {2, 3}
+    assert memory.draw(5, exclude_task=9, times=3).shape == (3, 5)
+
+
+def test_what_it_holds_by_task_and_class():
+    memory = Memory(40, policies["random"](), generator(0, "draw"))
+    assert memory.held() == []
+    for task, labels in enumerate([[7, 0, 7], [0, 0, 3], [7]]):
+        memory.update(torch.rand(len(labels), 2), torch.tensor(labels), task)
+    assert memory.held() == [[0, 0, 1], [0, 7, 2], [1, 0, 2], [1, 3, 1], [2, 7, 1]]
+
+
 def test_a_memory_comes_back_whole_and_goes_on_alike():
     batches = [[0, 1, 0], [1, 1, 0], [2, 2, 3], [3, 2, 2]]
     first, second = (Memory(5, policies["random"](), generator(0, "draw")) for _ in range(2))

@@ -219,6 +219,15 @@ def test_mistakes_are_told_before_anything_is_waited_for(tmp_path):
         Run(make_settings(stream), out=tmp_path / "run")
 
 
+def test_runs_over_streams_of_older_versions_can_be_read():
+    """They say `class_order = "random"`, which `published` has otherwise now."""
+    stream = {"streams": ["watch:somewhere"], "protocol": "published"}
+    for values in ({}, {"class_order": "random"}, {"class_order": "released"}):
+        assert make_settings({**stream, **values}).streams == ("watch:somewhere",)
+    with pytest.raises(OfclError, match="class_order is for datasets"):
+        make_settings({**stream, "class_order": "size"})
+
+
 def test_samples_to_test_on_are_checked_at_the_start():
     for test, problem in (
         ([(np.ones(3), "a")], "vectors of 3, but so far it was vectors of 6"),

@@ -84,24 +84,53 @@ def init(
 
 @app.command()
 def add(
-    folder: Folder, party: Annotated[str, typer.Argument(help="The name of the new party.")]
+    folder: Folder,
+    party: Annotated[str, typer.Argument(help="The name of the new party.")],
+    insecure: Insecure = False,
 ) -> None:
     """Make a key and a folder for one more party; runs that begin from now on have it."""
     check_flower()
     folders.add_party(folder, party)
     out_console.print(f"{folder / party}: hand it to {party}, by a safe way", highlight=False)
-    say("a server that is running lets it in at once; a run that is going on is without it")
+    _await_server(load_server(folder), insecure, f"the server lets {party} in", party, True)
+    if _is_running(load_server(folder)):
+        say("the run that is going on is without it; the next one has it")
 
 
 @app.command()
-def remove(folder: Folder, party: Annotated[str, typer.Argument(help="Who leaves.")]) -> None:
+def remove(
+    folder: Folder,
+    party: Annotated[str, typer.Argument(help="Who leaves.")],
+    insecure: Insecure = False,
+) -> None:
     """Let a party take part no more: its key is refused, and no run waits for it."""
     check_flower()
     folders.remove_party(folder, party)
-    say(f"{party} has left; a server that is running refuses its key from now on")
+    _await_server(load_server(folder), insecure, f"the server refuses {party} now", party, False)
     if _is_running(load_server(folder)):
         say("the run that is going on still waits for it until: "
             f"ofcl federation stop {folder}; ofcl federation start {folder} --resume")  # fmt: skip
+
+
+def _await_server(
+    here: ServerFolder, insecure: bool, done: str, party: str, enrolled: bool
+) -> None:
+    """Waits until the server on this machine has seen who came or left, and says so."""
+    import httpx
+
+    until = time.monotonic() + STARTING
+    while time.monotonic() < until:
+        try:
+            known = party in nodes(control(here, insecure=insecure))
+        except httpx.TransportError:
+            say(f"no server at {here.here}: it will see this when it starts. If it runs elsewhere, "
+                f"copy {here.folder}/server there first, then {folders.FILE}")  # fmt: skip
+            return
+        if known == enrolled:
+            say(done)
+            return
+        time.sleep(0.2)
+    warn(f"the server at {here.here} has not taken it up; its log says why")
 
 
 @app.command()
@@ -141,47 +170,53 @@ def server(
     if not insecure and (expiry := here.expiry()):
         warn(expiry)
     log = here.folder / "server" / "server.log"
+    ready = threading.Event()
     with _quiet_but_for(log) as console:
         threading.Thread(
-            target=_watch, args=(here, insecure, console), name="status", daemon=True
+            target=_watch, args=(here, insecure, ready, console), name="status", daemon=True
         ).start()
         try:
-            serve_link(here, host, insecure=insecure)
+            serve_link(here, host, ready, insecure=insecure)
         except SystemExit as error:
             if error.code not in (0, None):
                 console.print(f"error: the server has ended; '{log}' says why", style=None)
             raise
 
 
-def _watch(here: ServerFolder, insecure: bool, console: Console) -> None:
-    """Enrols the parties' keys, also later ones, and tells who comes and goes."""
+def _watch(here: ServerFolder, insecure: bool, ready: threading.Event, console: Console) -> None:
+    """Enrols the parties' keys, and strikes off those that leave; tells who comes and goes."""
     import httpx
 
     client, until = control(here, insecure=insecure), time.monotonic() + STARTING
-    while True:
-        try:
-            register(client, here)
-            break
-        except httpx.TransportError as error:  # not up yet
-            if time.monotonic() > until:
-                console.print(f"warning: the server does not answer at {here.here} ({error})")
-                until += STARTING
-            time.sleep(0.2)
-    federation = here.federation
-    protected = "NOT encrypted" if insecure else "TLS, keys of the parties"
-    console.print(f"'{federation.name}' listens on port {federation.port} ({protected})")
+    known: Federation | None = None
     before: set[str] = set()
+    told = ""
     while True:
-        with contextlib.suppress(httpx.HTTPError):
-            if (now := load_server(here.folder)).federation != federation:
+        problem = ""
+        try:
+            now = load_server(here.folder)
+            if now.federation != known:
                 register(client, now)
-                federation = now.federation
+                if known is None:
+                    protected = "NOT encrypted" if insecure else "TLS, keys of the parties"
+                    where = f"'{now.federation.name}' listens on port {now.federation.port}"
+                    console.print(f"{where} ({protected})")
+                known = now.federation
+                ready.set()
             there = {n for n, node in nodes(client).items() if node.status == "online"}
             for party in sorted(there ^ before):
                 state = "is connected" if party in there else "has gone"
-                console.print(f"{party} {state} ({len(there)} of {len(federation.present)})")
+                console.print(f"{party} {state} ({len(there)} of {len(known.present)})")
             before = there
-        time.sleep(LOOK_AGAIN)
+        except httpx.TransportError as error:  # not up yet, or busy
+            if known is None and time.monotonic() > until:
+                problem = f"the server does not answer at {here.here} ({error})"
+        except Exception as error:  # whoever must be refused depends on this thread: it goes on
+            problem = f"{type(error).__name__}: {error}"
+        if problem and problem != told:
+            console.print(f"warning: {problem}")
+        told = problem
+        time.sleep(LOOK_AGAIN if known else 0.2)
 
 
 @app.command()

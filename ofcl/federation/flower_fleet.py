@@ -175,7 +175,7 @@ class Fleet:
     def _unknown_key(self) -> Refused:
         return Refused(
             f"the server at {self._address} does not know this party's key; the folder that the "
-            "organiser has handed out holds the right one"
+            "organiser has handed out last holds the right one, unless the party was removed"
         )
 
     def _judge_transport(self, error: Any) -> None:

@@ -11,6 +11,7 @@ import functools
 import hmac
 import logging
 import sys
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -36,30 +37,40 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
-    """Lets requests pass to the paths for parties, to the others only with the token."""
+    """Lets requests pass to the paths for parties, to the others only with the token.
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], token: str) -> None:
-        self._app, self._token = app, token.encode()
+    Parties are let in when it is `ready`: their keys are enrolled, and those of others struck off.
+    """
+
+    def __init__(
+        self,
+        app: Callable[[Scope, Receive, Send], Awaitable[None]],
+        token: str,
+        ready: threading.Event,
+    ) -> None:
+        self._app, self._token, self._ready = app, token.encode(), ready
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and not self._passes(scope):
-            head = {"status": 403, "headers": [(b"content-type", b"text/plain")]}
+        if scope["type"] == "http" and (refusal := self._refusal(scope)):
+            status, reason = refusal
+            head = {"status": status, "headers": [(b"content-type", b"text/plain")]}
             await send({"type": "http.response.start", **head})
-            await send({"type": "http.response.body", "body": b"forbidden"})
+            await send({"type": "http.response.body", "body": reason})
             return
         await self._app(scope, receive, send)
 
-    def _passes(self, scope: Scope) -> bool:
+    def _refusal(self, scope: Scope) -> tuple[int, bytes] | None:
         path: str = scope["path"]
         if path.startswith(OPEN):
-            return True
+            return None if self._ready.is_set() else (503, b"not ready yet")
         given = dict(scope["headers"]).get(HEADER.encode(), b"")
-        return path.startswith(GUARDED) and hmac.compare_digest(given, self._token)
+        known = path.startswith(GUARDED) and hmac.compare_digest(given, self._token)
+        return None if known else (403, b"forbidden")
 
 
-def serve(server: ServerFolder, host: str, *, insecure: bool) -> None:
-    """Runs the server in this process until it is stopped."""
+def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: bool) -> None:
+    """Runs the server in this process until it is stopped; parties wait until it is ready."""
     check_flower()
     import flwr.superlink.main as superlink
     import uvicorn
@@ -77,7 +88,7 @@ def serve(server: ServerFolder, host: str, *, insecure: bool) -> None:
     uvicorn.run = functools.partial(uvicorn.run, timeout_graceful_shutdown=STOPPING)
     create: Any = superlink.create_app
     token = server.token()
-    superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token)  # type: ignore[assignment]
+    superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token, ready)  # type: ignore[assignment]
     sys.argv = [
         "flower-superlink", *security, "--host", host, "--port", str(server.federation.port),
         "--database", str(server.database), "--disable-runtime-dependency-installation",

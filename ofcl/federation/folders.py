@@ -85,7 +85,7 @@ class ServerFolder:
         if not known:
             raise OfclError(
                 f"the certificate is not for '{host}', but for {', '.join(self.federation.hosts)}; "
-                "ofcl federation init --host makes one for it"
+                f"ofcl federation renew {self.folder} --host {host} makes one for it"
             )
         loopback = {"localhost": "127.0.0.1"}.get(host, host)
         self._listening.write_text("127.0.0.1" if everywhere else loopback, "ascii")
@@ -107,7 +107,7 @@ class ServerFolder:
 
     def expiry(self) -> str | None:
         """What to say of the certificate when it will not be good for much longer."""
-        days = days_left(self.certificate.read_bytes())
+        days = min(days_left(path.read_bytes()) for path in (self.certificate, self.authority))
         if days > RENEW_BEFORE:
             return None
         when = f"is good for {days} more days" if days >= 0 else "has expired"
@@ -197,50 +197,70 @@ def create(folder: Path, federation: Federation) -> None:
 
 def add_party(folder: Path, party: str) -> None:
     """Makes the folder and the key of one more party; runs that begin from now on have it."""
-    federation = load_server(folder).federation
-    if party in federation.left:
-        raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
-    larger = replace(federation, parties=(*federation.parties, party))
-    _check(larger)
-    if (folder / party).exists():
-        raise OfclError(f"'{folder / party}' exists")
-    _enrol(folder, larger, party)
-    _save(folder, larger)
+    with _changing(folder) as federation:
+        if party in federation.left:
+            raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
+        larger = replace(federation, parties=(*federation.parties, party))
+        _check(larger)
+        if (folder / party).exists():
+            raise OfclError(f"'{folder / party}' exists")
+        _enrol(folder, larger, party)
+        _save(folder, larger)
 
 
 def remove_party(folder: Path, party: str) -> None:
     """Lets a party take part no more: its key is refused, and nobody waits for it."""
-    federation = load_server(folder).federation
-    if party not in federation.present:
-        raise unknown("party", party, federation.present)
-    if len(federation.present) == 1:
-        raise OfclError(f"'{party}' is the only party of '{federation.name}'")
-    _save(folder, replace(federation, left=(*federation.left, party)))
-    (folder / "server" / "keys" / f"{party}.pub").unlink(missing_ok=True)
+    with _changing(folder) as federation:
+        if party not in federation.present:
+            raise unknown("party", party, federation.present)
+        if len(federation.present) == 1:
+            raise OfclError(f"'{party}' is the only party of '{federation.name}'")
+        _save(folder, replace(federation, left=(*federation.left, party)))
+        (folder / "server" / "keys" / f"{party}.pub").unlink(missing_ok=True)
 
 
 def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
     """Makes a new key and certificate for the server, and for other hosts if any are given."""
-    federation = load_server(folder).federation
-    if hosts:
-        federation = replace(federation, hosts=tuple(hosts))
-        _check(federation)
-    paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
-    if not all(path.exists() for path in paths):
-        raise OfclError(
-            f"'{folder / 'authority'}' is not here, and it signs certificates; bring it back from "
-            "where it was put away"
-        )
-    _certify_server(folder, Certified(*(path.read_bytes() for path in paths)), federation.hosts)
-    _save(folder, federation)
+    with _changing(folder) as federation:
+        known = load_server(folder).authority.read_bytes()
+        paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
+        if not all(path.exists() for path in paths):
+            raise OfclError(
+                f"'{folder / 'authority'}' is not here, and it signs certificates; bring it back "
+                "from where it was put away"
+            )
+        authority = Certified(*(path.read_bytes() for path in paths))
+        if authority.certificate != known:
+            raise OfclError(
+                f"'{folder / 'authority'}' is not the one that the parties were handed; they would "
+                "refuse the server"
+            )
+        if hosts:
+            federation = replace(federation, hosts=tuple(hosts))
+            _check(federation)
+        _certify_server(folder, authority, federation.hosts)
+        if hosts:
+            _save(folder, federation)
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[Federation]:
+    """The federation as it is, while nobody else changes it."""
+    load_server(folder)  # tells what is wrong with the folder
+    with (folder / "server" / "changing.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield load_server(folder).federation
 
 
 def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
+    """Both files are there before the first takes its place."""
     here = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
-    made = certify(authority, [*hosts, *here])
-    (folder / "server" / "server.key").unlink(missing_ok=True)
-    secret(folder / "server" / "server.key", made.key)
-    public(folder / "server" / "server.crt", made.certificate)
+    made, own = certify(authority, [*hosts, *here]), folder / "server"
+    (own / "server.key.new").unlink(missing_ok=True)
+    secret(own / "server.key.new", made.key)
+    public(own / "server.crt.new", made.certificate)
+    for name in ("server.key", "server.crt"):
+        (own / f"{name}.new").replace(own / name)
 
 
 def _enrol(folder: Path, federation: Federation, party: str) -> None:
@@ -261,6 +281,8 @@ def _save(folder: Path, federation: Federation) -> None:
               "hosts": list(federation.hosts), "port": federation.port,
               "left": list(federation.left)}  # fmt: skip
     write_whole(folder / FILE, to_toml(values))
+    (folder / FILE).chmod(0o644)
+    _hand_over(folder / FILE)
 
 
 def load_server(folder: Path) -> ServerFolder:
@@ -293,11 +315,21 @@ def secret(path: Path, content: bytes) -> None:
     """Writes a file that only its owner can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
+    _hand_over(path)
 
 
 def public(path: Path, content: bytes) -> None:
     """Writes a file that everybody may read."""
     path.write_bytes(content)
+    path.chmod(0o644)
+    _hand_over(path)
+
+
+def _hand_over(path: Path) -> None:
+    """Gives a file to whom its folder belongs: an administrator may work for the server's user."""
+    owner = path.parent.stat()
+    if owner.st_uid != path.stat().st_uid:
+        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def bracketed(host: str) -> str:

@@ -53,7 +53,10 @@ def run_settings(federation: Federation, values: State) -> Settings:
         )
     clients = len(federation.parties)
     if values.get("clients", clients) != clients:
-        raise OfclError(f"'{federation.name}' has {clients} parties; leave clients out")
+        left = (
+            f", those that have left included ({len(federation.left)})" if federation.left else ""
+        )
+        raise OfclError(f"'{federation.name}' has {clients} parties{left}; leave clients out")
     fixed = {"dataset": federation.name, "clients": clients, "engine": "flower"}
     return make_settings(values, fixed)
 
@@ -88,11 +91,12 @@ class BetweenParties:
         settings = _settled(settings, samples, base)
         # Heads start without the classes that came later: they grow with a checkpoint, or a round.
         dataset = _empty(self._federation.name, samples, labels[:base])
-        settings = self._of_those_there(build.resolve(settings, dataset), hooks)
+        settings = build.resolve(settings, dataset)
         _check(settings, dataset)
         statistics = settings.batchnorm == "average"
         self._sent = travelling(build.build_model(settings, dataset), statistics)
         vocabulary = LabelSpace(labels, hooks.tell)
+        rounds = self._of_those_there(settings, hooks, known is None)
 
         def terms() -> Terms:
             told = travelling_settings(settings)
@@ -102,7 +106,7 @@ class BetweenParties:
         return Parties(
             settings=settings,
             clients=[],
-            server=build.build_server(settings, dataset),
+            server=build.build_server(rounds, dataset),
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
@@ -145,15 +149,24 @@ class BetweenParties:
         """How many parties there must be: no more than take part."""
         return min(settings.min_clients, self._there(settings))
 
-    def _of_those_there(self, settings: Settings, hooks: Hooks) -> Settings:
-        """Where parties have left, rounds are of those who are there; but never of one alone."""
-        fewer = max(2, self._there(settings))
-        if settings.min_clients <= fewer or not self._federation.gone:
+    def _of_those_there(self, settings: Settings, hooks: Hooks, new: bool) -> Settings:
+        """For the server: rounds are of those who are there; but never of one alone."""
+        there, clients = self._there(settings), settings.clients
+        if there == clients:
             return settings
-        hooks.tell(
-            f"min_clients is {settings.min_clients}; as parties have left, it is {fewer} now"
-        )
-        return settings.model_copy(update={"min_clients": fewer})
+        fewest = min(settings.min_clients, max(2, there))
+        if there < fewest:
+            problem = f"{there} party takes part, and min_clients is {settings.min_clients}"
+            if new:
+                raise OfclError(f"{problem}: no round could ever happen; set min_clients = {there}")
+            hooks.tell(f"warning: {problem}: no round will happen any more")
+        elif fewest < settings.min_clients:
+            told = (
+                f"min_clients is {settings.min_clients}; as parties have left, it is {fewest} now"
+            )
+            hooks.tell(told)
+        share = settings.participation * there / clients  # of all, as the server counts
+        return settings.model_copy(update={"min_clients": fewest, "participation": share})
 
     def go_on(self, directory: Path) -> str:
         """What to type to go on with a run that was stopped."""
