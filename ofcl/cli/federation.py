@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import signal
-import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ofcl import settings_files
-from ofcl.checkpoint import write_whole
 from ofcl.cli.driving import drive
+from ofcl.cli.serving import await_server, check_port, quiet_but_for, watch
 from ofcl.cli.show import percent, print_result
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower_records import check_flower
@@ -29,12 +23,13 @@ from ofcl.errors import OfclError
 from ofcl.experiment import Run
 from ofcl.federation import folders
 from ofcl.federation.flower_fleet import Fleet
-from ofcl.federation.flower_link import control, nodes, register
+from ofcl.federation.flower_link import control, nodes
 from ofcl.federation.flower_link import serve as serve_link
 from ofcl.federation.flower_post import FlowerPost
-from ofcl.federation.folders import Federation, ServerFolder, load_party, load_server
+from ofcl.federation.folders import Federation, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.member import RUNS, Member, seal_saved
+from ofcl.federation.runs import Runs
 from ofcl.federation.sources import open_source
 from ofcl.runs import RunDirectory
 from ofcl.sealing import Seal
@@ -43,8 +38,6 @@ app = typer.Typer(
     help="Learn together with other parties; everybody's samples stay where they are."
 )
 
-LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
-STARTING = 30.0  # seconds after which a server should answer
 STOPPING = 60.0  # seconds that a run may take to save and end
 
 Folder = Annotated[
@@ -92,8 +85,8 @@ def add(
     check_flower()
     folders.add_party(folder, party)
     out_console.print(f"{folder / party}: hand it to {party}, by a safe way", highlight=False)
-    _await_server(load_server(folder), insecure, f"the server lets {party} in", party, True)
-    if _is_running(load_server(folder)):
+    await_server(load_server(folder), insecure, f"the server lets {party} in", party, True)
+    if Runs(load_server(folder)).going_on:
         say("the run that is going on is without it; the next one has it")
 
 
@@ -106,31 +99,10 @@ def remove(
     """Let a party take part no more: its key is refused, and no run waits for it."""
     check_flower()
     folders.remove_party(folder, party)
-    _await_server(load_server(folder), insecure, f"the server refuses {party} now", party, False)
-    if _is_running(load_server(folder)):
+    await_server(load_server(folder), insecure, f"the server refuses {party} now", party, False)
+    if Runs(load_server(folder)).going_on:
         say("the run that is going on still waits for it until: "
             f"ofcl federation stop {folder}; ofcl federation start {folder} --resume")  # fmt: skip
-
-
-def _await_server(
-    here: ServerFolder, insecure: bool, done: str, party: str, enrolled: bool
-) -> None:
-    """Waits until the server on this machine has seen who came or left, and says so."""
-    import httpx
-
-    until = time.monotonic() + STARTING
-    while time.monotonic() < until:
-        try:
-            known = party in nodes(control(here, insecure=insecure))
-        except httpx.TransportError:
-            say(f"no server at {here.here}: it will see this when it starts. If it runs elsewhere, "
-                f"copy {here.folder}/server there first, then {folders.FILE}")  # fmt: skip
-            return
-        if known == enrolled:
-            say(done)
-            return
-        time.sleep(0.2)
-    warn(f"the server at {here.here} has not taken it up; its log says why")
 
 
 @app.command()
@@ -166,14 +138,14 @@ def server(
     if insecure:
         _refuse_insecure(host)
     here.listen_on(host)
-    _check_port(host, here.federation.port)
+    check_port(host, here.federation.port)
     if not insecure and (expiry := here.expiry()):
         warn(expiry)
     log = here.folder / "server" / "server.log"
     ready = threading.Event()
-    with _quiet_but_for(log) as console:
+    with quiet_but_for(log) as console:
         threading.Thread(
-            target=_watch, args=(here, insecure, ready, console), name="status", daemon=True
+            target=watch, args=(here, insecure, ready, console), name="status", daemon=True
         ).start()
         try:
             serve_link(here, host, ready, insecure=insecure)
@@ -181,42 +153,6 @@ def server(
             if error.code not in (0, None):
                 console.print(f"error: the server has ended; '{log}' says why", style=None)
             raise
-
-
-def _watch(here: ServerFolder, insecure: bool, ready: threading.Event, console: Console) -> None:
-    """Enrols the parties' keys, and strikes off those that leave; tells who comes and goes."""
-    import httpx
-
-    client, until = control(here, insecure=insecure), time.monotonic() + STARTING
-    known: Federation | None = None
-    before: set[str] = set()
-    told = ""
-    while True:
-        problem = ""
-        try:
-            now = load_server(here.folder)
-            if now.federation != known:
-                register(client, now)
-                if known is None:
-                    protected = "NOT encrypted" if insecure else "TLS, keys of the parties"
-                    where = f"'{now.federation.name}' listens on port {now.federation.port}"
-                    console.print(f"{where} ({protected})")
-                known = now.federation
-                ready.set()
-            there = {n for n, node in nodes(client).items() if node.status == "online"}
-            for party in sorted(there ^ before):
-                state = "is connected" if party in there else "has gone"
-                console.print(f"{party} {state} ({len(there)} of {len(known.present)})")
-            before = there
-        except httpx.TransportError as error:  # not up yet, or busy
-            if known is None and time.monotonic() > until:
-                problem = f"the server does not answer at {here.here} ({error})"
-        except Exception as error:  # whoever must be refused depends on this thread: it goes on
-            problem = f"{type(error).__name__}: {error}"
-        if problem and problem != told:
-            console.print(f"warning: {problem}")
-        told = problem
-        time.sleep(LOOK_AGAIN if known else 0.2)
 
 
 @app.command()
@@ -307,8 +243,9 @@ def start(
     """Start a run between the parties, at the server; it is over when every stream has ended."""
     check_flower()
     here = load_server(folder)
-    with _the_only_run(here):
-        last = _unfinished(here) if resume else None
+    runs = Runs(here)
+    with runs.only():
+        last = runs.unfinished() if resume else None
         if resume and last is None and not settings:
             raise OfclError("no run is there to go on with; start one: ofcl federation start "
                             f"{folder} SETTINGS.toml")  # fmt: skip
@@ -323,12 +260,12 @@ def start(
                     **dict(map(settings_files.parse_override, set_ or [])),
                 },
             )
-            path = out or _new_directory(here)
+            path = out or runs.new_directory()
             RunDirectory(path).check_new()
         lasting = {"lasting": 2 * made.round_timeout} if made.round_timeout else {}
         with contextlib.closing(FlowerPost(here, insecure=insecure, **lasting)) as post:
             stage = BetweenParties(here.federation, folder, post)
-            write_whole(here.current, json.dumps({"run": str(path.resolve())}))
+            runs.begin(path)
             started = (
                 Run.resume(path, tell=say, stage=stage)
                 if last is not None
@@ -365,13 +302,14 @@ def status(folder: Folder, insecure: Insecure = False) -> None:
     for party in here.federation.left:
         table.add_row(party, "has left", "")
     out_console.print(table, highlight=False)
-    if not here.current.exists():
+    runs = Runs(here)
+    run = runs.last()
+    if run is None:
         out_console.print("no run yet", highlight=False)
         return
-    run = RunDirectory(_current(here)["run"])
     rounds = sum(event["event"] == "round" for event in run.events()) if run.started() else 0
     result = run.result() if run.started() else None
-    going = "going on" if _is_running(here) else "stopped: ofcl federation start --resume"
+    going = "going on" if runs.going_on else "stopped: ofcl federation start --resume"
     state = f"finished, A {percent(result.A)}" if result else going
     out_console.print(f"{run.path}: {rounds} rounds, {state}", highlight=False, soft_wrap=True)
 
@@ -379,16 +317,16 @@ def status(folder: Folder, insecure: Insecure = False) -> None:
 @app.command()
 def stop(folder: Folder) -> None:
     """Stop the run that is going on, after its state has been saved; the server stays up."""
-    here = load_server(folder)
-    if not _is_running(here):
+    runs = Runs(load_server(folder))
+    if not runs.going_on:
         raise OfclError("no run is going on")
-    os.kill(int(_run_lock(here).read_text(encoding="ascii")), signal.SIGTERM)
+    os.kill(runs.process, signal.SIGTERM)
     until = time.monotonic() + STOPPING
-    while _is_running(here):
+    while runs.going_on:
         if time.monotonic() > until:
             raise OfclError("the run has not ended yet; look again with: ofcl federation status")
         time.sleep(0.1)
-    if _unfinished(here) is None:
+    if runs.unfinished() is None:
         say("stopped; nobody had been asked yet, so there is nothing to go on with")
     else:
         say(f"stopped; go on with: ofcl federation start {folder} --resume")
@@ -401,26 +339,6 @@ def _refuse_insecure(host: str) -> None:
             "read and change the models. Leave it out: certificates and keys are there"
         )
     warn("--insecure: nothing is encrypted; this machine alone")
-
-
-def _check_port(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), port))
-        except OSError as error:
-            raise OfclError(f"cannot listen on {host}:{port}: {error.strerror}") from None
-
-
-@contextmanager
-def _quiet_but_for(log: Path) -> Iterator[Console]:
-    """Sends what Flower prints to a file; the console that is given still is the terminal."""
-    kept = os.dup(2)
-    with os.fdopen(kept, "w", buffering=1) as terminal, log.open("ab") as file:
-        for descriptor in (1, 2):
-            os.dup2(file.fileno(), descriptor)
-        yield Console(file=terminal, highlight=False, markup=False, soft_wrap=True)
 
 
 def _telling(party: str) -> Any:
@@ -441,56 +359,3 @@ def _leaving_when_told() -> threading.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)
     return leaving
-
-
-@contextmanager
-def _the_only_run(here: ServerFolder) -> Iterator[None]:
-    with _run_lock(here).open("a+", encoding="ascii") as file:
-        if not _locked(file):
-            raise OfclError("a run is going on; stop it first: ofcl federation stop")
-        file.truncate(0)
-        file.write(str(os.getpid()))  # for whoever wants to stop it
-        file.flush()
-        yield
-
-
-def _run_lock(here: ServerFolder) -> Path:
-    return here.folder / "server" / "run.lock"
-
-
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_running(here: ServerFolder) -> bool:
-    if not _run_lock(here).exists():
-        return False
-    with _run_lock(here).open("a+", encoding="ascii") as file:
-        return not _locked(file)
-
-
-def _current(here: ServerFolder) -> dict[str, Any]:
-    if not here.current.exists():
-        raise OfclError("no run was started here yet")
-    value: dict[str, Any] = json.loads(here.current.read_text(encoding="utf-8"))
-    return value
-
-
-def _unfinished(here: ServerFolder) -> RunDirectory | None:
-    """The last run, if it can be gone on with."""
-    if not here.current.exists():
-        return None
-    run = RunDirectory(_current(here)["run"])
-    return run if run.started() and run.result() is None else None
-
-
-def _new_directory(here: ServerFolder) -> Path:
-    name = time.strftime("%Y%m%d-%H%M%S")
-    path, again = here.runs / name, 1
-    while path.exists():
-        path, again = here.runs / f"{name}-{again}", again + 1
-    return path
