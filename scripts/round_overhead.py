@@ -22,7 +22,8 @@ import threading
 import time
 from pathlib import Path
 
-from ofcl.federation.folders import Federation, create
+from ofcl.federation.folders import Federation
+from ofcl.federation.organiser import create
 from ofcl.runs import RunDirectory
 from ofcl.settings_files import to_toml
 

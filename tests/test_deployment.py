@@ -21,9 +21,10 @@ from typer.testing import CliRunner
 from ofcl import Run, make_settings
 from ofcl.checkpoint import load_checkpoint
 from ofcl.cli import federation
-from ofcl.federation.folders import Federation, create, load_server
+from ofcl.federation.folders import Federation, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.keys import make_party_key
+from ofcl.federation.organiser import create
 from ofcl.report.reading import read_experiments
 from ofcl.report.samples import read_memories
 from ofcl.results import summarise

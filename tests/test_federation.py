@@ -26,18 +26,10 @@ from ofcl.experiment import Run
 from ofcl.federation import keys
 from ofcl.federation.audit import Audit, fields_of
 from ofcl.federation.courier import Arrived
-from ofcl.federation.folders import (
-    Federation,
-    add_party,
-    create,
-    is_loopback,
-    load_party,
-    load_server,
-    remove_party,
-    renew,
-)
+from ofcl.federation.folders import Federation, is_loopback, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.member import Member, leaving, seal_saved
+from ofcl.federation.organiser import add_party, create, remove_party, renew
 from ofcl.federation.sources import open_source, settings_here
 from ofcl.federation.terms import (
     LabelSpace,
@@ -161,14 +153,20 @@ def test_own_data_are_learned_whole_and_classes_have_the_places_of_the_federatio
     events.close()
 
 
-def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
-    for name, labels in (("one", ["x", "y"]), ("two", ["x", "y"]), ("late", ["y", "rare"])):
+def members_with_a_late_one(folder):
+    """Two with the same classes, and one with a class that they do not have."""
+    for number, labels in enumerate((["x", "y"], ["x", "y"], ["y", "rare"])):
         y = np.repeat(labels, 60)
         x = np.random.default_rng(1).normal(0, 0.2, (120, 3)) + np.repeat([[0], [2]], 60, axis=0)
-        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
-    sources = [open_source({"dataset": str(tmp_path / f"{name}.npz")}, False, lambda _: None)
-               for name in ("one", "two", "late")]  # fmt: skip
-    post = Here({k: member(tmp_path, k, source) for k, source in enumerate(sources)})
+        np.savez(folder / f"{number}.npz", x=x, y=y)
+    return {
+        k: member(folder, k, open_source({"dataset": str(folder / f"{k}.npz")}, False, print))
+        for k in range(3)
+    }
+
+
+def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
+    post = Here(members_with_a_late_one(tmp_path))
     post.away = {2}
     run, said = hosted(tmp_path, post, {**SMALL, "tasks": 1, "min_clients": 2, "limit": None})
     events = []
@@ -231,12 +229,6 @@ def test_statistics_that_do_not_travel_are_not_asked_for(tmp_path, change):
 
 
 def test_a_late_party_starts_from_the_global_model_and_such_a_run_can_be_resumed(tmp_path):
-    for name, labels in (("one", ["x", "y"]), ("two", ["x", "y"]), ("late", ["y", "rare"])):
-        y = np.repeat(labels, 60)
-        x = np.random.default_rng(1).normal(0, 0.2, (120, 3)) + np.repeat([[0], [2]], 60, axis=0)
-        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
-    sources = [open_source({"dataset": str(tmp_path / f"{name}.npz")}, False, lambda _: None)
-               for name in ("one", "two", "late")]  # fmt: skip
     asked = []
 
     class Noting(Here):
@@ -245,7 +237,7 @@ def test_a_late_party_starts_from_the_global_model_and_such_a_run_can_be_resumed
                 asked.append(list(content["request"]["steps"]))
             return super().send(party, content)
 
-    post = Noting({k: member(tmp_path, k, source) for k, source in enumerate(sources)})
+    post = Noting(members_with_a_late_one(tmp_path))
     post.away = {2}
     values = {**SMALL, "tasks": 1, "min_clients": 2, "limit": None}
     run, _ = hosted(tmp_path, post, values, out=tmp_path / "run")

@@ -21,7 +21,7 @@ from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower_records import check_flower
 from ofcl.errors import OfclError
 from ofcl.experiment import Run
-from ofcl.federation import folders
+from ofcl.federation import folders, organiser
 from ofcl.federation.flower_fleet import Fleet
 from ofcl.federation.flower_link import control, nodes
 from ofcl.federation.flower_link import serve as serve_link
@@ -63,7 +63,7 @@ def init(
     check_flower()
     parties = tuple(party.strip() for party in clients.split(",") if party.strip())
     hosts = tuple(host or ["127.0.0.1"])
-    folders.create(folder, Federation(name, parties, hosts, port))
+    organiser.create(folder, Federation(name, parties, hosts, port))
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row(f"{folder}/server", "stays with the server: keys, and later its state")
     table.add_row(f"{folder}/authority", "signs certificates; put it away, nobody needs it now")
@@ -83,7 +83,7 @@ def add(
 ) -> None:
     """Make a key and a folder for one more party; runs that begin from now on have it."""
     check_flower()
-    folders.add_party(folder, party)
+    organiser.add_party(folder, party)
     out_console.print(f"{folder / party}: hand it to {party}, by a safe way", highlight=False)
     await_server(load_server(folder), insecure, f"the server lets {party} in", party, True)
     if Runs(load_server(folder)).going_on:
@@ -98,7 +98,7 @@ def remove(
 ) -> None:
     """Let a party take part no more: its key is refused, and no run waits for it."""
     check_flower()
-    folders.remove_party(folder, party)
+    organiser.remove_party(folder, party)
     await_server(load_server(folder), insecure, f"the server refuses {party} now", party, False)
     if Runs(load_server(folder)).going_on:
         say("the run that is going on still waits for it until: "
@@ -115,7 +115,7 @@ def renew(
 ) -> None:
     """Make a new certificate for the server, signed by the folder's authority."""
     check_flower()
-    folders.renew(folder, host or ())
+    organiser.renew(folder, host or ())
     say("renewed; start the server again, parties need nothing new")
     if host:
         say(f"they find it where it was handed out to them, or with --server {host[0]}:PORT")

@@ -1,6 +1,7 @@
 """A federation between real parties, each with its own machine, key and data.
 
-folders.py, keys.py    what `ofcl federation init` makes: folders, certificates, keys
+organiser.py, keys.py  making a federation and changing it: who takes part, keys
+folders.py             what is where, at the server and at a party
 terms.py               what server and parties tell each other besides models
 sources.py, member.py  a party: its data, its client, what leaves it and what is written of that
 courier.py, host.py    the server: whom it waits for and how long; a run between parties

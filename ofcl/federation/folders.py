@@ -1,4 +1,4 @@
-"""The folder of a federation: what `ofcl federation init` makes, and what each party is handed.
+"""The folder of a federation: what is where, at the organiser, the server and the parties.
 
 federation.toml        name, parties, who has left, address; no secrets
 authority/             the key that signs; nobody but the organiser needs it
@@ -11,21 +11,15 @@ from __future__ import annotations
 
 import fcntl
 import ipaddress
-import os
-import re
-import secrets
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from ofcl.checkpoint import write_whole
-from ofcl.errors import OfclError, unknown
-from ofcl.federation.keys import Certified, certify, days_left, make_authority, make_party_key
-from ofcl.settings_files import to_toml
+from ofcl.errors import OfclError
+from ofcl.federation.keys import days_left
 
-RESERVED = {"authority", "server", "runs"}
 FILE = "federation.toml"
 PARTY_FILE = "party.toml"
 RENEW_BEFORE = 60  # days before the server's certificate expires, it is said
@@ -175,116 +169,6 @@ class PartyFolder:
             yield
 
 
-def create(folder: Path, federation: Federation) -> None:
-    """Makes the folder with all keys; refuses one that is there."""
-    _check(federation)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OfclError(f"'{folder}' exists; a federation is made in a new folder")
-    for part in ("authority", "server/keys"):
-        (folder / part).mkdir(parents=True)
-        (folder / part.split("/")[0]).chmod(0o700)
-    authority = make_authority(federation.name)
-    secret(folder / "authority" / "ca.key", authority.key)
-    public(folder / "authority" / "ca.crt", authority.certificate)
-    public(folder / "server" / "ca.crt", authority.certificate)
-    _certify_server(folder, authority, federation.hosts)
-    secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
-    secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
-    for party in federation.parties:
-        _enrol(folder, federation, party)
-    _save(folder, federation)
-
-
-def add_party(folder: Path, party: str) -> None:
-    """Makes the folder and the key of one more party; runs that begin from now on have it."""
-    with _changing(folder) as federation:
-        if party in federation.left:
-            raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
-        larger = replace(federation, parties=(*federation.parties, party))
-        _check(larger)
-        if (folder / party).exists():
-            raise OfclError(f"'{folder / party}' exists")
-        _enrol(folder, larger, party)
-        _save(folder, larger)
-
-
-def remove_party(folder: Path, party: str) -> None:
-    """Lets a party take part no more: its key is refused, and nobody waits for it."""
-    with _changing(folder) as federation:
-        if party not in federation.present:
-            raise unknown("party", party, federation.present)
-        if len(federation.present) == 1:
-            raise OfclError(f"'{party}' is the only party of '{federation.name}'")
-        _save(folder, replace(federation, left=(*federation.left, party)))
-        (folder / "server" / "keys" / f"{party}.pub").unlink(missing_ok=True)
-
-
-def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
-    """Makes a new key and certificate for the server, and for other hosts if any are given."""
-    with _changing(folder) as federation:
-        known = load_server(folder).authority.read_bytes()
-        paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
-        if not all(path.exists() for path in paths):
-            raise OfclError(
-                f"'{folder / 'authority'}' is not here, and it signs certificates; bring it back "
-                "from where it was put away"
-            )
-        authority = Certified(*(path.read_bytes() for path in paths))
-        if authority.certificate != known:
-            raise OfclError(
-                f"'{folder / 'authority'}' is not the one that the parties were handed; they would "
-                "refuse the server"
-            )
-        if hosts:
-            federation = replace(federation, hosts=tuple(hosts))
-            _check(federation)
-        _certify_server(folder, authority, federation.hosts)
-        if hosts:
-            _save(folder, federation)
-
-
-@contextmanager
-def _changing(folder: Path) -> Iterator[Federation]:
-    """The federation as it is, while nobody else changes it."""
-    load_server(folder)  # tells what is wrong with the folder
-    with (folder / "server" / "changing.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield load_server(folder).federation
-
-
-def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
-    """Both files are there before the first takes its place."""
-    here = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
-    made, own = certify(authority, [*hosts, *here]), folder / "server"
-    (own / "server.key.new").unlink(missing_ok=True)
-    secret(own / "server.key.new", made.key)
-    public(own / "server.crt.new", made.certificate)
-    for name in ("server.key", "server.crt"):
-        (own / f"{name}.new").replace(own / name)
-
-
-def _enrol(folder: Path, federation: Federation, party: str) -> None:
-    """Makes the folder of a party."""
-    (folder / party).mkdir(mode=0o700)
-    key = make_party_key()
-    secret(folder / party / "key", key.private)
-    public(folder / "server" / "keys" / f"{party}.pub", key.public)
-    public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
-    own = {"federation": federation.name, "party": party,
-           "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
-    public(folder / party / PARTY_FILE, to_toml(own).encode())
-    public(folder / party / "README.md", _party_readme(federation, party).encode())
-
-
-def _save(folder: Path, federation: Federation) -> None:
-    values = {"name": federation.name, "parties": list(federation.parties),
-              "hosts": list(federation.hosts), "port": federation.port,
-              "left": list(federation.left)}  # fmt: skip
-    write_whole(folder / FILE, to_toml(values))
-    (folder / FILE).chmod(0o644)
-    _hand_over(folder / FILE)
-
-
 def load_server(folder: Path) -> ServerFolder:
     """The federation of a folder, with what its server needs."""
     path = folder / FILE
@@ -311,27 +195,6 @@ def load_party(folder: Path) -> PartyFolder:
                        values["server"])  # fmt: skip
 
 
-def secret(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can read."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    _hand_over(path)
-
-
-def public(path: Path, content: bytes) -> None:
-    """Writes a file that everybody may read."""
-    path.write_bytes(content)
-    path.chmod(0o644)
-    _hand_over(path)
-
-
-def _hand_over(path: Path) -> None:
-    """Gives a file to whom its folder belongs: an administrator may work for the server's user."""
-    owner = path.parent.stat()
-    if owner.st_uid != path.stat().st_uid:
-        os.chown(path, owner.st_uid, owner.st_gid)
-
-
 def bracketed(host: str) -> str:
     """A host as it stands in an address: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
@@ -343,43 +206,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _check(federation: Federation) -> None:
-    if not federation.parties:
-        raise OfclError("a federation needs parties: --clients hospital-a,hospital-b")
-    seen: dict[str, str] = {}
-    for party in federation.parties:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", party):
-            raise OfclError(
-                f"'{party}' cannot name a party: letters, digits, '.', '_' and '-' can, and it "
-                "becomes a folder"
-            )
-        if party.lower() in RESERVED:
-            raise OfclError(f"a party cannot be called '{party}'; call it something else")
-        if party.lower() in seen:
-            raise OfclError(f"'{party}' and '{seen[party.lower()]}' are the same name")
-        seen[party.lower()] = party
-    for host in federation.hosts:
-        if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", host):
-            raise OfclError(f"'{host}' is not a name or address; give it without https:// and port")
-
-
-def _party_readme(federation: Federation, party: str) -> str:
-    return f"""# {party} in the federation "{federation.name}"
-
-This folder is for {party} alone. `key` says who you are: whoever has it can take part as you.
-Keep it where only the account that runs the client can read it, and do not send it by mail.
-
-    pip install 'ofcl[flower]'
-    ofcl federation client {party} --dataset DATA
-
-DATA is a dataset (a folder of images, a CSV or NPZ file, a name of `ofcl data list`), a folder
-in which files arrive (`watch:FOLDER`), or `-` for standard input.
-
-The server is at {federation.address}. Your machine calls it; nothing has to be opened in your
-firewall for incoming connections. Your samples stay here. What leaves is the model, and a few
-counts; `audit.jsonl` in this folder lists every field of every message, and its bytes. The
-memory of samples is in `runs/`: it is personal data. `ofcl federation client --help` says how
-to encrypt it, `ofcl memory forget --help` how to delete a sample from it.
-"""
