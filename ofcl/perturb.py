@@ -297,10 +297,9 @@ class ImageViews(Perturbation):
         if self.pixels == "raw":
             x = x * std + mean
         drawn = dict(zip(self.names, draws, strict=True))
-        turned = [n for n in self.names if n in _TURNS]
-        smooth = [n for n in self.names if n in _WARPS]
-        if self.interpolation == "bilinear":
-            turned, smooth = [], [n for n in self.names if n in _TURNS or n in _WARPS]
+        moved = [n for n in self.names if n in _TURNS or n in _WARPS]
+        turned = [n for n in moved if n in _TURNS and self.interpolation == "nearest"]
+        smooth = [n for n in moved if n not in turned]
         views = {n: _PAINTS[n][1](x, drawn[n]) for n in self.names if n in _PAINTS}
         if cutouts := [n for n in self.names if n in _CUTOUTS]:
             holes = torch.stack([drawn[name] for name in cutouts])

@@ -73,7 +73,7 @@ class SameViews(Perturbation):
         return self._draws.repeat(1, shape[0], 1)
 
     def apply(self, x, draws):
-        """All views, in single precision as draws are."""
+        """All views, in the precision of the samples."""
         return self._views.apply(x, draws.to(x.dtype))
 
     def one(self, place: int, x):

@@ -29,9 +29,7 @@ from ofcl.settings_files import to_toml
 
 SMALL, LARGE = 270, 14_000  # hidden units: 20 thousand parameters, and a million
 PARTIES = ("a", "b", "c")
-OPTIMIZER = (
-    "sgd"  # as for the paper's network of a million parameters; Adam has twice as much to save
-)
+OPTIMIZER = "sgd"  # as for the paper's network of that size; Adam would have more to save
 
 
 def settings(hidden: int, rounds: int) -> dict[str, object]:

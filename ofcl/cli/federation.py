@@ -85,7 +85,7 @@ def add(
     check_flower()
     organiser.add_party(folder, party)
     out_console.print(f"{folder / party}: hand it to {party}, by a safe way", highlight=False)
-    await_server(load_server(folder), insecure, f"the server lets {party} in", party, True)
+    await_server(load_server(folder), party, enrolled=True, insecure=insecure)
     if Runs(load_server(folder)).going_on:
         say("the run that is going on is without it; the next one has it")
 
@@ -99,7 +99,7 @@ def remove(
     """Let a party take part no more: its key is refused, and no run waits for it."""
     check_flower()
     organiser.remove_party(folder, party)
-    await_server(load_server(folder), insecure, f"the server refuses {party} now", party, False)
+    await_server(load_server(folder), party, enrolled=False, insecure=insecure)
     if Runs(load_server(folder)).going_on:
         say("the run that is going on still waits for it until: "
             f"ofcl federation stop {folder}; ofcl federation start {folder} --resume")  # fmt: skip

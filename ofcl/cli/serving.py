@@ -58,8 +58,8 @@ def watch(here: ServerFolder, insecure: bool, ready: threading.Event, console: C
         time.sleep(LOOK_AGAIN if known else 0.2)
 
 
-def await_server(here: ServerFolder, insecure: bool, done: str, party: str, enrolled: bool) -> None:
-    """Waits until the server on this machine has seen who came or left, and says so."""
+def await_server(here: ServerFolder, party: str, *, enrolled: bool, insecure: bool) -> None:
+    """Waits until the server on this machine has seen that a party came or left, and says so."""
     import httpx
 
     until = time.monotonic() + STARTING
@@ -71,7 +71,7 @@ def await_server(here: ServerFolder, insecure: bool, done: str, party: str, enro
                 f"copy {here.folder}/server there first, then {folders.FILE}")  # fmt: skip
             return
         if known == enrolled:
-            say(done)
+            say(f"the server lets {party} in" if enrolled else f"the server refuses {party} now")
             return
         time.sleep(0.2)
     warn(f"the server at {here.here} has not taken it up; its log says why")

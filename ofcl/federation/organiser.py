@@ -92,7 +92,9 @@ def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
 def _changing(folder: Path) -> Iterator[Federation]:
     """The federation as it is, while nobody else changes it."""
     load_server(folder)  # tells what is wrong with the folder
-    with (folder / "server" / "changing.lock").open("w") as file:
+    path = folder / "server" / "changing.lock"
+    with path.open("w") as file:
+        _hand_over(path)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield load_server(folder).federation
 
