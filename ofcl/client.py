@@ -19,7 +19,7 @@ from ofcl.methods.learner import Learner, Learning
 from ofcl.models.head import grown, outputs, width
 from ofcl.privacy import Privacy
 from ofcl.seeds import generator
-from ofcl.state import State, Tensors, copy_tensors
+from ofcl.state import State, Tensors, copied, copy_tensors
 from ofcl.update import Update, travelling
 
 TOLD_EVERY = 10  # mini-batches, after which a client tells anew what its memory holds
@@ -221,8 +221,7 @@ class Client:
 
     def update(self) -> Update:
         """What it sends at a communication point."""
-        state = {name: torch.empty_like(value) for name, value in self._travelling.items()}
-        copy_tensors(state, self._travelling)
+        state = copied(self._travelling)
         self.released += 1
         if self._privacy is not None:
             start = grown(self._start, outputs(self.model), self._seed)

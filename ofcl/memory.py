@@ -347,10 +347,11 @@ class Memory:
     def _candidates(self, rows: np.ndarray, x: Tensor) -> Tensor:
         """The samples at these rows: remembered ones, then those on offer."""
         remembered, offered = rows[rows < self.size], rows[rows >= self.size] - self.size
-        if not len(remembered) and len(offered) == len(x):
+        if len(offered) < len(x):
+            x = x.index_select(0, sent(offered, x.device))
+        if not len(remembered):
             return x
-        device = self._x.device
-        return torch.cat([self._x[sent(remembered, device)], x[sent(offered, device)]])
+        return torch.cat([self._x.index_select(0, sent(remembered, self._x.device)), x])
 
     def _settle(self) -> None:
         """Decides what stays of the samples on offer."""
@@ -359,14 +360,17 @@ class Memory:
             return
         for rows, keys in offer.keys:
             self._table.key[rows], self._table.stale[rows] = keys.numpy(), False
+        leaving = []
         for c, share in offer.shares.items():
             rows = offer.groups[c]
             if c in offer.by_key:
                 rows = rows[np.argsort(self._table.key[rows], kind="stable")]
-            going = rows[share:]
+            leaving.append(rows[share:])
+            offer.groups[c] = rows[:share]
+        if leaving:
+            going = np.concatenate(leaving)
             self._note(self._table.key[going])
             self._used[going[going < self.size]] = False
-            offer.groups[c] = rows[:share]
         self._groups = {c: rows for c, rows in sorted(offer.groups.items()) if len(rows)}
         self._move_in(offer.x)
 
@@ -392,10 +396,9 @@ class Memory:
             self._groups[c][which] = taken
 
     def _put(self, places: np.ndarray, x: Tensor, of: np.ndarray) -> None:
-        device = self._x.device
-        at = sent(places, device)
-        self._x.index_copy_(0, at, x.index_select(0, sent(of, device)))
-        self._y.index_copy_(0, at, sent(self._table.y[places], device))
+        at, source, y = sent(np.stack([places, of, self._table.y[places]]), self._x.device)
+        self._x.index_copy_(0, at, x.index_select(0, source))
+        self._y.index_copy_(0, at, y)
 
 
 def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:

@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,14 +24,21 @@ from ofcl.devices import constant
 from ofcl.errors import OfclError, unknown
 
 _DRAWS = 9  # uniform numbers a transform may use
+AHEAD = 16  # draws for images at once
 
 
 class Change(ABC):
     """Samples, changed at random: what is random is drawn first, and then applied."""
 
+    ahead: ClassVar[int] = 1  # draws that are best made at once
+
     @abstractmethod
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Random numbers for samples of this shape, on the CPU; dimension 1 is that of samples."""
+
+    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
+        """What so many draws give one after the other: (times, …)."""
+        return torch.stack([self.draw(shape, generator) for _ in range(times)])
 
     @abstractmethod
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
@@ -49,6 +56,7 @@ class Perturbation(Change):
 # Homographies. Each takes uniform draws u (n, 9) and gives matrices (n, 3, 3) that lead from a
 # place in the perturbed image to the place in the original, both in coordinates from -1 to 1.
 # In NumPy: these are hundreds of operations on a handful of numbers, which PyTorch starts slowly.
+# For as many numbers as sixteen mini-batches need, they take little longer.
 
 
 def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
@@ -222,12 +230,12 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
 
 
 def _uniform(
-    groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
+    times: int, groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
 ) -> Tensor:
-    """Draws (groups, n, 9): one for each sample, or one for the whole batch."""
+    """Draws (times, groups, n, 9): one for each sample, or one for the whole batch."""
     if draws == "batch":
-        return torch.rand(groups, 1, _DRAWS, generator=generator).repeat(1, n, 1)
-    return torch.rand(groups, n, _DRAWS, generator=generator)
+        return torch.rand(times, groups, 1, _DRAWS, generator=generator).repeat(1, 1, n, 1)
+    return torch.rand(times, groups, n, _DRAWS, generator=generator)
 
 
 @functools.cache
@@ -266,6 +274,7 @@ class ImageViews(Perturbation):
     torch.Size([2, 3, 1, 8, 8])
     """
 
+    ahead = AHEAD
     names: tuple[str, ...] = IMAGE_PERTURBATIONS
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
@@ -275,7 +284,12 @@ class ImageViews(Perturbation):
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Nine numbers for each view and image: a homography's matrix, or what a change needs."""
-        numbers = _uniform(len(self.names), shape[0], self.draws, generator)
+        return self.draw_many(shape, generator, 1)[0]
+
+    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
+        """What so many draws give one after the other: (times, views, n, 9)."""
+        drawn = _uniform(times, len(self.names), shape[0], self.draws, generator)
+        numbers = drawn.transpose(0, 1).flatten(1, 2)  # (views, times · n, 9)
         height, width = shape[-2:]
         every = numbers.numpy()
         for name, u in zip(self.names, every, strict=True):
@@ -289,7 +303,7 @@ class ImageViews(Perturbation):
             asked = [_TURNS[self.names[place]] for place in turns]
             matrices = _turned(every[turns], asked, width / height)
             every[turns] = matrices.reshape(len(turns), -1, _DRAWS)
-        return numbers
+        return numbers.view(-1, times, shape[0], _DRAWS).transpose(0, 1).contiguous()
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Images (n, C, H, W) → their views (views, n, C, H, W)."""
@@ -337,15 +351,21 @@ class NoisyCopies(Perturbation):
 class FlipAndRotate(Change):
     """The training augmentation of images: a horizontal flip half of the time, then ±20°."""
 
+    ahead = AHEAD
     draws: Literal["sample", "batch"] = "sample"
     interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Homographies (1, n, 9)."""
-        flip, rotate = _uniform(2, shape[0], self.draws, generator).numpy()
+        return self.draw_many(shape, generator, 1)[0]
+
+    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
+        """What so many draws give one after the other: (times, 1, n, 9)."""
+        drawn = _uniform(times, 2, shape[0], self.draws, generator)
+        flip, rotate = drawn.transpose(0, 1).flatten(1, 2).numpy()
         (turned,) = _turned(rotate[None], [_Turn(20)], shape[-1] / shape[-2])
         matrices = _flip(flip, -1, 1) @ turned
-        return torch.from_numpy(matrices).view(1, -1, _DRAWS)
+        return torch.from_numpy(matrices).view(times, 1, -1, _DRAWS)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Images (n, C, H, W) → as many others."""

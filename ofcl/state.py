@@ -77,6 +77,12 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
 
 
 @torch.no_grad()
+def copied(tensors: Tensors) -> Tensors:
+    """A copy of each: times one, which is done for all in one call, and changes nothing."""
+    return dict(zip(tensors, torch._foreach_mul(list(tensors.values()), 1.0), strict=True))
+
+
+@torch.no_grad()
 def copy_tensors(into: Tensors, source: Tensors) -> None:
     """Copies tensors into those of the same names; on a GPU, all at once."""
     torch._foreach_copy_(list(into.values()), [source[name] for name in into])

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from ofcl.batching import forward_size
 from ofcl.capture import Captured
 from ofcl.devices import sent
+from ofcl.draws import Draws
 from ofcl.models.head import grow_head
 from ofcl.models.norm import in_parts
 from ofcl.perturb import Perturbation
@@ -159,7 +160,7 @@ class Scorer:
         self._learning = model
         self._scoring = model if as_of == "current" else copy.deepcopy(model)
         self._score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
-        self._perturb, self._generator = perturb, generator
+        self._perturb, self._draws = perturb, Draws(perturb, generator)
         self._device = next(model.parameters()).device
         self._captured = Captured(self._scored, self._device)
         self._bind()
@@ -175,7 +176,7 @@ class Scorer:
 
     def uncertainty_of(self, x: Tensor) -> Tensor:
         """The uncertainty (n,) of samples; on a CUDA device it may still be on its way."""
-        draws, n = self._perturb.draw(x.shape, self._generator), len(x)
+        (draws,), n = self._draws.next(x.shape), len(x)
         if self._mode == "train":
             return self._captured(x, draws)
         whole = -(-n // self._lot) * self._lot
@@ -207,11 +208,11 @@ class Scorer:
         """Everything, for a checkpoint."""
         return {
             "model": self._scoring.state_dict() if self.frozen else {},
-            "generator": self._generator.get_state(),
+            "generator": self._draws.state(),
         }
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` took."""
-        self._generator.set_state(state["generator"])
+        self._draws.load_state(state["generator"])
         if state["model"]:
             self._scoring.load_state_dict(state["model"])

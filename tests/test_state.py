@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ofcl.state import flatten, load_optimizer_state, nbytes, optimizer_state, unflatten
+from ofcl.state import copied, flatten, load_optimizer_state, nbytes, optimizer_state, unflatten
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 names = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
@@ -51,6 +51,17 @@ def test_an_optimizers_state_goes_into_another():
         weight.grad = torch.ones(3)
         optimizer.step()
     assert torch.equal(*weights)
+
+
+def test_copies_are_the_same_to_the_bit_and_of_their_own():
+    odd = torch.tensor([-0.0, 1e-45, float("inf"), float("nan"), 0.1])
+    images = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    model = {"odd": odd, "images": images}
+    copies = copied(model)
+    assert torch.equal(copies["odd"].view(torch.int32), odd.view(torch.int32))
+    assert copies["images"].stride() == images.stride()
+    images.zero_()
+    assert copies["images"].any()
 
 
 def test_nbytes():

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ofcl.batching import batchable
 from ofcl.capture import Captured
 from ofcl.data.stream import Batch
+from ofcl.draws import Draws
 from ofcl.losses import Loss, members
 from ofcl.memory import Memory
 from ofcl.methods.learner import measured
@@ -48,6 +49,8 @@ class Replay:
 
     def __post_init__(self) -> None:
         self._captured = Captured(self.take_steps, next(self.model.parameters()).device)
+        changes = self.augment if self.steps > 1 else None  # the first step sees samples unchanged
+        self._draws = Draws(changes, self.generator, self.steps - 1) if changes else None
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Takes the gradient steps on batch and replay, and offers the batch to the memory."""
@@ -77,9 +80,8 @@ class Replay:
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
             places = self.memory.draw(len(batch.x), exclude, self.steps)
-        if self.augment is not None and self.steps > 1:
-            shape, generator = batch.x.shape, self.generator
-            draws = torch.stack([self.augment.draw(shape, generator) for _ in range(1, self.steps)])
+        if self._draws is not None:
+            draws = self._draws.next(batch.x.shape)
         mask = members(current, outputs(self.model))
         return Lesson(batch.x, batch.y, mask, places, draws)
 
@@ -154,7 +156,7 @@ class Replay:
         return {
             "optimizer": optimizer_state(self.optimizer),
             "memory": None if self.memory is None else self.memory.state(),
-            "generator": self.generator.get_state(),
+            "generator": self._draws.state() if self._draws else self.generator.get_state(),
         }
 
     def load_state(self, state: State) -> None:
@@ -162,7 +164,8 @@ class Replay:
         load_optimizer_state(self.optimizer, state["optimizer"])
         if self.memory is not None:
             self.memory.load_state(state["memory"])
-        self.generator.set_state(state["generator"])
+        if self._draws is not None:
+            self._draws.load_state(state["generator"])
         self._captured.forget()  # the optimiser's tensors are others
 
     @torch.no_grad()

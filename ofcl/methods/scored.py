@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ofcl.memory import Policy
+from ofcl.memory import Key, Policy
 from ofcl.methods.parts import PolicyParts
 
 
@@ -12,7 +12,9 @@ def by(score: str) -> Callable[[PolicyParts], Policy]:
     """The policy that keeps the least uncertain of each class (`bottom`) or the most (`top`)."""
 
     def policy(parts: PolicyParts) -> Policy:
-        sign, scorer = 1 if parts.keep == "bottom" else -1, parts.make_scorer(score)
-        return Policy(lambda x: sign * scorer.uncertainty_of(x), rekey=parts.rescore, scorer=scorer)
+        scorer = parts.make_scorer(score)
+        score_of: Key = scorer.uncertainty_of  # those with the smallest keys stay
+        key = score_of if parts.keep == "bottom" else lambda x: -score_of(x)
+        return Policy(key, rekey=parts.rescore, scorer=scorer)
 
     return policy
