@@ -29,7 +29,7 @@ from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.replay import Replay
 from ofcl.models import MODELS, ModelSize
 from ofcl.models.head import FEWEST_CLASSES, outputs
-from ofcl.optimizers import Adam
+from ofcl.optimizers import SGD, Adam
 from ofcl.perturb import (
     Change,
     FlipAndRotate,
@@ -322,7 +322,7 @@ def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimiz
     """The optimiser of a client's model."""
     assert settings.lr is not None  # resolved
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=settings.lr)
+        return SGD(model.parameters(), lr=settings.lr)
     if next(model.parameters()).is_cuda:  # there, a captured step counts on the device
         return torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True, capturable=True)
     return Adam(model.parameters(), lr=settings.lr)

@@ -9,7 +9,38 @@ import torch
 from torch import Tensor, nn
 
 
-class Adam(torch.optim.Adam):
+def _plain(name: str) -> Any:
+    """A method of PyTorch's optimisers as it was written.
+
+    Around it is what keeps the compiler away. It imports the compiler for that, which takes a
+    second; nothing here is compiled.
+    """
+    method = getattr(torch.optim.Optimizer, name)
+    return getattr(method, "__wrapped__", method)
+
+
+class _Uncompiled:
+    add_param_group = _plain("add_param_group")
+    state_dict = _plain("state_dict")
+    load_state_dict = _plain("load_state_dict")
+    zero_grad = _plain("zero_grad")
+
+
+class SGD(_Uncompiled, torch.optim.SGD):
+    """PyTorch's SGD without momentum, and without what it does before each step."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
+        super().__init__(parameters, lr=lr)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step with the gradients that the parameters have."""
+        group = self.param_groups[0]
+        gradients = [parameter.grad for parameter in group["params"]]
+        torch._foreach_add_(group["params"], gradients, alpha=-group["lr"])
+
+
+class Adam(_Uncompiled, torch.optim.Adam):
     """PyTorch's Adam for a CPU without what it does before each step.
 
     For a network of a few small tensors, that takes longer than the step. The state is the same.

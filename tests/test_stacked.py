@@ -1,5 +1,8 @@
 """Clients that take their gradient steps together, and what surrounds a step on a CPU."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -8,7 +11,7 @@ from ofcl.engines import local
 from ofcl.events import Learned
 from ofcl.methods.stacked import Stack
 from ofcl.models.mlp import MLP, StackedLinear
-from ofcl.optimizers import Adam, descend
+from ofcl.optimizers import SGD, Adam, descend, step_together
 from tests.conftest import TINY
 
 
@@ -57,6 +60,21 @@ def test_small_models_are_stacked_and_groups_are_not_too_large(monkeypatch, blob
     assert used
 
 
+def test_clients_that_are_out_of_step_are_stacked_too(monkeypatch, blobs):
+    sizes = []
+    take_steps = Stack.take_steps
+
+    def counted(self, taught):
+        sizes.append(len(taught))
+        return take_steps(self, taught)
+
+    monkeypatch.setattr(Stack, "take_steps", counted)
+    values = {**TINY, "clients": 4, "method": "er", "split": "dirichlet"}
+    for _ in Run(make_settings(values), blobs):
+        pass
+    assert {2, 3} <= set(sizes)
+
+
 def test_heads_that_grow_at_different_times(monkeypatch):
     def readings(seed):
         draw = torch.Generator().manual_seed(seed)
@@ -84,6 +102,42 @@ def test_the_stacked_layer_and_its_gradients():
         assert torch.allclose(logits[k], model(x[k]), atol=1e-6)
     gradient = torch.autograd.grad(logits.sum(), stacked["hidden.weight"])[0]
     assert gradient.is_contiguous()  # a fused optimiser wants it so
+
+
+@pytest.mark.parametrize("each", [SGD, torch.optim.SGD])
+def test_gradients_do_not_stay_with_those_that_wait(each):
+    models = [MLP(4, 6, 2) for _ in range(2)]
+    for model in models:
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+    step_together([each(model.parameters(), lr=0.1) for model in models])
+    assert all(p.grad is None for model in models for p in model.parameters())
+
+
+def test_sgd_is_sgd():
+    models = [MLP(4, 6, 2) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    ours = SGD(models[0].parameters(), lr=0.01)
+    theirs = torch.optim.SGD(models[1].parameters(), lr=0.01)
+    for seed in range(20):
+        x = torch.randn(8, 4, generator=torch.Generator().manual_seed(seed))
+        for model, optimizer in zip(models, (ours, theirs), strict=True):
+            descend(optimizer, model(x).square().mean(), list(model.parameters()))
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_nothing_imports_the_compiler_of_pytorch():
+    """It would take a second of every command."""
+    code = (
+        "import sys; from ofcl import Run, make_settings\n"
+        "for optimizer in ('sgd', 'adam'):\n"
+        "    values = {'dataset': 'digits', 'model': 'mlp', 'optimizer': optimizer}\n"
+        "    run = Run(make_settings(values)); next(iter(run)); run._engine.state()\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_adam_is_adam():

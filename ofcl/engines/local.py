@@ -27,17 +27,17 @@ class Group:
 
 def grouped(clients: Sequence[Client]) -> list[Group]:
     """Groups of clients that follow each other."""
-    learners = [client.learner for client in clients if stackable(client.learner)]
-    if len(clients) < 2 or len(learners) < len(clients):
+    if not all(stackable(client.learner) for client in clients):
         return [Group([client]) for client in clients]
     starts = range(0, len(clients), MOST)
-    return [Group(list(clients[s : s + MOST]), Stack(learners[s : s + MOST])) for s in starts]
+    return [Group(list(clients[start : start + MOST]), Stack()) for start in starts]
 
 
 def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
-    """Lets all clients of a stack learn their next mini-batch."""
+    """Lets clients that can be stacked learn their next mini-batch."""
     batches, currents = zip(*(client.take() for client in clients), strict=True)
-    measurements = stack.learn(batches, currents)
+    learners = [client.learner for client in clients if stackable(client.learner)]
+    measurements = stack.learn(learners, batches, currents)
     told = zip(clients, batches, measurements, strict=True)
     return [client.outcome(batch, measurement) for client, batch, measurement in told]
 
@@ -118,7 +118,7 @@ class LocalEngine:
                 event = client.end_task(global_model)
             self._notice(client)
             self._untold += [event, *held]
-        if learning == group.clients and group.stack is not None:
+        if learning and group.stack is not None:
             outcomes = learn_together(learning, group.stack)
             for client in learning:
                 self._notice(client)

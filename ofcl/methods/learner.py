@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ofcl.data.stream import Batch
 from ofcl.memory import Memory
@@ -36,17 +36,14 @@ def measured(logits: Tensor, y: Tensor, losses: Tensor, parameters: Iterable[Ten
 
     From the logits (…, n, classes) and labels (…, n) of the mini-batch, the losses (…, steps) of
     the steps, and the parameters after them: a loss is from before a step, what the last one did is
-    seen in the parameters. The leading dimension is that of stacked clients.
+    seen in the parameters. The leading dimension is that of stacked clients, whose parameters
+    follow each other.
     """
     each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
     right = (logits.argmax(-1) == y).float().sum(-1)
-    clients = y.shape[:-1]
-    sizes = [p.detach().reshape(*clients, -1) for p in parameters]
-    if not clients:
-        size = nn.utils.get_total_norm(sizes).unsqueeze(-1)
-    else:
-        size = torch.stack([torch.linalg.vector_norm(p, dim=-1) for p in sizes], -1)
-    finite = torch.cat([losses, size], -1).isfinite().all(-1).float()
+    sizes = torch.stack(torch._foreach_norm([parameter.detach() for parameter in parameters]))
+    sizes = sizes.view(*y.shape[:-1], -1)
+    finite = torch.cat([losses, sizes], -1).isfinite().all(-1).float()
     return torch.stack([each.mean(-1), right, finite], -1)
 
 

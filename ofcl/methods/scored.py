@@ -13,8 +13,10 @@ def by(score: str) -> Callable[[PolicyParts], Policy]:
 
     def policy(parts: PolicyParts) -> Policy:
         scorer = parts.make_scorer(score)
-        score_of: Key = scorer.uncertainty_of  # those with the smallest keys stay
-        key = score_of if parts.keep == "bottom" else lambda x: -score_of(x)
-        return Policy(key, rekey=parts.rescore, scorer=scorer)
+        keys: dict[str, Key] = {
+            "bottom": lambda x: scorer.uncertainty_of(x),
+            "top": lambda x: -scorer.uncertainty_of(x),
+        }
+        return Policy(keys[parts.keep], rekey=parts.rescore, scorer=scorer)
 
     return policy

@@ -7,8 +7,9 @@ part: whoever looks at the client's model or optimiser sees nothing unusual.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,13 @@ from ofcl.state import Tensors
 MOST = 16  # clients together; more at once leave the processor's caches
 
 
+class Taught(NamedTuple):
+    """A learner, and what it is about to learn."""
+
+    learner: Replay
+    lesson: Lesson
+
+
 def stackable(learner: Learner) -> TypeGuard[Replay]:
     """Whether a learner can be stacked: a small network on a CPU, a loss without further terms."""
     return (
@@ -33,72 +41,84 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
     )
 
 
+def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
+    """Places of lessons of the same shape, also that of the head; a lone sample is alone."""
+    places = defaultdict(list)
+    for place, (_, lesson) in enumerate(taught):
+        seen = len(lesson.x) + lesson.places.shape[1]
+        shapes = tuple(tensor.shape for tensor in lesson)
+        places[shapes if seen > 1 else place].append(place)
+    return list(places.values())
+
+
 class Stack:
-    """Replay learners that are alike but for their weights, memories and draws."""
+    """Where replay learners that are alike, but for weights, memories and draws, learn together.
 
-    def __init__(self, learners: Sequence[Replay]) -> None:
-        self._learners = list(learners)
+    Those that do may be others every time; their weights are stacked anew when they are.
+    """
+
+    def __init__(self) -> None:
         self._weights: Tensors = {}
-        self._known: list[int] = []  # the identities of the parameters that are stacked
-        self._parameters: list[list[nn.Parameter]] = []
+        self._parameters: list[nn.Parameter] = []  # that are stacked, of one learner after another
 
-    def learn(self, batches: Sequence[Batch], currents: Sequence[Sequence[int]]) -> list[Tensor]:
-        """What every learner would do with its mini-batch; gives what `measured` does for each."""
-        taken = list(zip(self._learners, batches, currents, strict=True))
-        lessons = [learner.begin(batch, current) for learner, batch, current in taken]
-        if self._alike(lessons):
-            measurements = self.take_steps(lessons)
-        else:
-            alone = zip(self._learners, lessons, strict=True)
-            measurements = [learner.take_steps(*lesson) for learner, lesson in alone]
-        for learner, batch, current in taken:
-            learner.end(batch, current)
-        return measurements
+    def learn(
+        self,
+        learners: Sequence[Replay],
+        batches: Sequence[Batch],
+        currents: Sequence[Sequence[int]],
+    ) -> list[Tensor]:
+        """What each learner would do with its mini-batch; gives what `measured` does for each."""
+        taken = list(zip(learners, batches, currents, strict=True))
+        taught = [Taught(learner, learner.begin(batch, now)) for learner, batch, now in taken]
+        measurements: dict[int, Tensor] = {}
+        for places in by_shape(taught):
+            given = self.take_steps([taught[place] for place in places])
+            measurements |= zip(places, given, strict=True)
+        for learner, batch, now in taken:
+            learner.end(batch, now)
+        return [measurements[place] for place in range(len(taken))]
 
-    def _alike(self, lessons: Sequence[Lesson]) -> bool:
-        """Whether the lessons have the same shapes, also those of lone samples and of heads."""
-        shapes = {tuple(tensor.shape for tensor in lesson) for lesson in lessons}
-        seen = len(lessons[0].x) + lessons[0].places.shape[1]
-        return len(shapes) == 1 and seen > 1
-
-    def take_steps(self, lessons: Sequence[Lesson]) -> list[Tensor]:
-        """The gradient steps of all lessons."""
-        weights, (one, *_) = self._stacked(), self._learners
+    def take_steps(self, taught: Sequence[Taught]) -> list[Tensor]:
+        """The gradient steps of lessons of the same shape."""
+        if len(taught) == 1:
+            ((learner, lesson),) = taught
+            return [learner.take_steps(*lesson)]
+        learners, lessons = zip(*taught, strict=True)
+        self._gather([learner.model for learner in learners])
         y = torch.stack([lesson.y for lesson in lessons])
         current = torch.stack([lesson.current for lesson in lessons])
         first_logits, losses = torch.empty(0), []
-        if one.test_first:
+        if learners[0].test_first:
             with torch.no_grad():
-                first_logits = MLP.stacked(weights, torch.stack([lesson.x for lesson in lessons]))
-        taught = zip(self._learners, lessons, strict=True)
+                x = torch.stack([lesson.x for lesson in lessons])
+                first_logits = MLP.stacked(self._weights, x)
         for step in zip(*(learner.seen(lesson) for learner, lesson in taught), strict=True):
             x, labels = (torch.stack(v) for v in zip(*step, strict=True))
-            logits = MLP.stacked(weights, x)
-            loss = one.loss(logits, labels, y.shape[1], current)
+            logits = MLP.stacked(self._weights, x)
+            loss = learners[0].loss(logits, labels, y.shape[1], current)
             losses.append(loss.detach())
             if not len(first_logits):
                 first_logits = logits[:, : y.shape[1]].detach()
-            self._descend(loss.sum())
-        return list(measured(first_logits, y, torch.stack(losses, 1), weights.values()))
+            self._descend(loss.sum(), [learner.optimizer for learner in learners])
+        return list(measured(first_logits, y, torch.stack(losses, 1), self._parameters))
 
-    def _descend(self, loss: Tensor) -> None:
+    def _descend(self, loss: Tensor, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """One step of every learner's own optimiser; no client's loss depends on another's."""
         gradients = torch.autograd.grad(loss, list(self._weights.values()))
-        for k, own in enumerate(self._parameters):
-            for parameter, gradient in zip(own, gradients, strict=True):
-                parameter.grad = gradient[k]
-        step_together([learner.optimizer for learner in self._learners])
+        own = (part for parts in zip(*gradients, strict=True) for part in parts)
+        for parameter, gradient in zip(self._parameters, own, strict=True):
+            parameter.grad = gradient
+        step_together(optimizers)
 
-    def _stacked(self) -> Tensors:
-        """The weights of all; stacked anew when parameters have been replaced by others."""
-        parameters = [list(learner.model.parameters()) for learner in self._learners]
-        identities = [id(parameter) for own in parameters for parameter in own]
-        if identities != self._known:
-            for name, _ in self._learners[0].model.named_parameters():
-                own = [learner.model.get_parameter(name) for learner in self._learners]
-                together = torch.stack([parameter.detach() for parameter in own])
-                for part, parameter in zip(together, own, strict=True):
-                    parameter.data = part
-                self._weights[name] = together.requires_grad_()
-            self._parameters, self._known = parameters, identities
-        return self._weights
+    def _gather(self, models: Sequence[nn.Module]) -> None:
+        """Stacks the weights of these, if they are not those that are stacked."""
+        parameters = [parameter for model in models for parameter in model.parameters()]
+        if list(map(id, parameters)) == list(map(id, self._parameters)):
+            return
+        for name, _ in models[0].named_parameters():
+            own = [model.get_parameter(name) for model in models]
+            together = torch.stack([parameter.detach() for parameter in own])
+            for part, parameter in zip(together, own, strict=True):
+                parameter.data = part
+            self._weights[name] = together.requires_grad_()
+        self._parameters = parameters
