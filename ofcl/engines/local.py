@@ -118,7 +118,7 @@ class LocalEngine:
                 event = client.end_task(global_model)
             self._notice(client)
             self._untold += [event, *held]
-        if learning and group.stack is not None:
+        if len(learning) > 1 and group.stack is not None:
             outcomes = learn_together(learning, group.stack)
             for client in learning:
                 self._notice(client)
