@@ -75,6 +75,18 @@ def test_clients_that_are_out_of_step_are_stacked_too(monkeypatch, blobs):
     assert {2, 3} <= set(sizes)
 
 
+def test_who_leaves_a_stack_takes_its_weights_along(blobs):
+    """Not those of all that it was stacked with."""
+    values = {**TINY, "clients": 4, "method": "er", "split": "dirichlet"}
+    run = Run(make_settings(values), blobs)
+    for _ in run:
+        pass
+    held = [p.untyped_storage() for c in run._engine._clients for p in c.model.parameters()]
+    sizes = {storage.data_ptr(): storage.nbytes() for storage in held}
+    used = [p.nbytes for c in run._engine._clients for p in c.model.parameters()]
+    assert sum(sizes.values()) == sum(used)
+
+
 def test_heads_that_grow_at_different_times(monkeypatch):
     def readings(seed):
         draw = torch.Generator().manual_seed(seed)

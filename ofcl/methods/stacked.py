@@ -115,6 +115,10 @@ class Stack:
         parameters = [parameter for model in models for parameter in model.parameters()]
         if list(map(id, parameters)) == list(map(id, self._parameters)):
             return
+        staying = set(map(id, parameters))
+        for parameter in self._parameters:
+            if id(parameter) not in staying:  # a view would keep the whole stack that it was of
+                parameter.data = parameter.detach().clone()
         for name, _ in models[0].named_parameters():
             own = [model.get_parameter(name) for model in models]
             together = torch.stack([parameter.detach() for parameter in own])
