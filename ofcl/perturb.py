@@ -9,7 +9,6 @@ alone, the same on every device, and of few kernels on a GPU.
 from __future__ import annotations
 
 import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from ofcl.devices import constant
 from ofcl.errors import OfclError, unknown
+from ofcl.homographies import TURNS, WARPS, Turn, flip_matrices, turn_matrices
 
 _DRAWS = 9  # uniform numbers a transform may use
 AHEAD = 16  # draws for images at once
@@ -51,107 +51,6 @@ class Change(ABC):
 
 class Perturbation(Change):
     """A change that gives several copies of each sample: (n, …) → (views, n, …)."""
-
-
-# Homographies. Each takes uniform draws u (n, 9) and gives matrices (n, 3, 3) that lead from a
-# place in the perturbed image to the place in the original, both in coordinates from -1 to 1.
-# In NumPy: these are hundreds of operations on a handful of numbers, which PyTorch starts slowly.
-# For as many numbers as sixteen mini-batches need, they take little longer.
-
-
-def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
-    """Matrices (n, 3, 3) of nine elements (n,) or numbers."""
-    matrices = np.empty((n, 9), dtype=np.float32)
-    for place, element in enumerate(elements):
-        matrices[:, place] = element
-    return matrices.reshape(n, 3, 3)
-
-
-def _flip(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
-    happens = u[:, 0] < 0.5
-    x, y = (np.where(happens, sign, 1) for sign in (x_sign, y_sign))
-    return _matrices(len(u), [x, 0, 0, 0, y, 0, 0, 0, 1])
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """Turned about the centre and scaled, then moved: up to so far, at random."""
-
-    degrees: float
-    move: tuple[float, float] = (0.0, 0.0)  # of the width and of the height
-    scale: tuple[float, float] = (1.0, 1.0)
-
-    @property
-    def limits(self) -> tuple[float, ...]:
-        """Angle, moves where the width is 2, the least scale and how far it is to the most."""
-        least, most = self.scale
-        return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
-
-
-_TURNS = {
-    "rotate-10": _Turn(10),
-    "rotate-45": _Turn(45),
-    "rotate-90": _Turn(90),
-    "affine": _Turn(20, move=(0.1, 0.3), scale=(0.5, 0.75)),
-}
-
-
-def _turned(u: np.ndarray, turns: Sequence[_Turn], aspect: float) -> np.ndarray:
-    """Matrices (k, n, 3, 3) of k turns; a loop over them would take four times as long."""
-    limits = np.array([turn.limits for turn in turns], dtype=np.float32)[:, :, None]
-    angle = torch.from_numpy(limits[:, 0] * (2 * u[..., 0] - 1))  # PyTorch's cosine and sine
-    right, down = (limits[:, place] * (2 * u[..., place] - 1) for place in (1, 2))
-    scale = limits[:, 3] + limits[:, 4] * u[..., 3]
-    cosine, sine = angle.cos().numpy() / scale, angle.sin().numpy() / scale
-    a, b, c = cosine, sine / aspect, -sine * aspect
-    x, y = -(a * right + b * down), -(c * right + a * down)
-    elements = [element.reshape(-1) for element in (a, b, x, c, a, y)]
-    return _matrices(a.size, [*elements, 0, 0, 1]).reshape(*a.shape, 3, 3)
-
-
-def _crop(u: np.ndarray) -> np.ndarray:
-    """A piece of 0.8 … 1 of the area, with side ratio 0.9 … 1.1, enlarged to the whole."""
-    area = 0.8 + 0.2 * u[:, 0]
-    logarithm = math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1]
-    ratio = torch.from_numpy(logarithm).exp().numpy()
-    sides = torch.from_numpy(np.stack([area * ratio, area / ratio])).sqrt()
-    width, height = sides.clamp(max=1).numpy()
-    x, y = (1 - width) * (2 * u[:, 2] - 1), (1 - height) * (2 * u[:, 3] - 1)
-    return _matrices(len(u), [width, 0, x, 0, height, y, 0, 0, 1])
-
-
-_CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float32)
-
-
-def _perspective(u: np.ndarray) -> np.ndarray:
-    """Each corner moves inwards by up to a quarter of the side; happens to every second image.
-
-    The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989); its
-    adjugate is the way back, up to a factor that homographies do not see.
-    """
-    inward = 0.5 * u[:, 1:9].reshape(-1, 4, 2)  # from -1 to 1: half of the half side
-    quad = _CORNERS - _CORNERS * inward  # (n, 4, 2)
-    (x0, x1, x2, x3), (y0, y1, y2, y3) = quad.transpose(2, 1, 0)
-    sx, sy = x0 - x1 + x2 - x3, y0 - y1 + y2 - y3
-    dx1, dy1, dx2, dy2 = x1 - x2, y1 - y2, x3 - x2, y3 - y2
-    det = dx1 * dy2 - dx2 * dy1
-    g, h = (sx * dy2 - dx2 * sy) / det, (dx1 * sy - sx * dy1) / det
-    a, b, c = x1 - x0 + g * x1, x3 - x0 + h * x3, x0
-    d, e, f = y1 - y0 + g * y1, y3 - y0 + h * y3, y0
-    adjugate = [e - f * h, c * h - b, b * f - c * e, f * g - d, a - c * g,
-                c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d]  # fmt: skip
-    back = _matrices(len(u), adjugate)
-    back[:, :2] = 2 * back[:, :2] - back[:, 2:]  # from the unit square to sides from -1 to 1
-    back[u[:, 0] >= 0.5] = np.eye(3)
-    return back
-
-
-_WARPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "hflip": lambda u: _flip(u, -1, 1),
-    "vflip": lambda u: _flip(u, 1, -1),
-    "perspective": _perspective,
-    "crop": _crop,
-}
 
 
 # Changes of the pixels where they are. What each is to do is worked out from its uniform draws in
@@ -293,15 +192,15 @@ class ImageViews(Perturbation):
         height, width = shape[-2:]
         every = numbers.numpy()
         for name, u in zip(self.names, every, strict=True):
-            if name in _WARPS:
-                u[:] = _WARPS[name](u).reshape(-1, _DRAWS)
+            if name in WARPS:
+                u[:] = WARPS[name](u).reshape(-1, _DRAWS)
             elif name in _CUTOUTS:
                 _hole(u, _CUTOUTS[name], height, width)
             elif name in _PAINTS:
                 _PAINTS[name][0](u)
-        if turns := [place for place, name in enumerate(self.names) if name in _TURNS]:
-            asked = [_TURNS[self.names[place]] for place in turns]
-            matrices = _turned(every[turns], asked, width / height)
+        if turns := [place for place, name in enumerate(self.names) if name in TURNS]:
+            asked = [TURNS[self.names[place]] for place in turns]
+            matrices = turn_matrices(every[turns], asked, width / height)
             every[turns] = matrices.reshape(len(turns), -1, _DRAWS)
         return numbers.view(-1, times, shape[0], _DRAWS).transpose(0, 1).contiguous()
 
@@ -311,8 +210,8 @@ class ImageViews(Perturbation):
         if self.pixels == "raw":
             x = x * std + mean
         drawn = dict(zip(self.names, draws, strict=True))
-        moved = [n for n in self.names if n in _TURNS or n in _WARPS]
-        turned = [n for n in moved if n in _TURNS and self.interpolation == "nearest"]
+        moved = [n for n in self.names if n in TURNS or n in WARPS]
+        turned = [n for n in moved if n in TURNS and self.interpolation == "nearest"]
         smooth = [n for n in moved if n not in turned]
         views = {n: _PAINTS[n][1](x, drawn[n]) for n in self.names if n in _PAINTS}
         if cutouts := [n for n in self.names if n in _CUTOUTS]:
@@ -363,8 +262,8 @@ class FlipAndRotate(Change):
         """What so many draws give one after the other: (times, 1, n, 9)."""
         drawn = _uniform(times, 2, shape[0], self.draws, generator)
         flip, rotate = drawn.transpose(0, 1).flatten(1, 2).numpy()
-        (turned,) = _turned(rotate[None], [_Turn(20)], shape[-1] / shape[-2])
-        matrices = _flip(flip, -1, 1) @ turned
+        (turned,) = turn_matrices(rotate[None], [Turn(20)], shape[-1] / shape[-2])
+        matrices = flip_matrices(flip, -1, 1) @ turned
         return torch.from_numpy(matrices).view(times, 1, -1, _DRAWS)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
