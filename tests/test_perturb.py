@@ -3,14 +3,13 @@ import pytest
 import torch
 
 from ofcl import OfclError
+from ofcl.homographies import Turn, turn_matrices
 from ofcl.perturb import (
     IMAGE_PERTURBATIONS,
     FlipAndRotate,
     ImageViews,
     NoisyCopies,
     _sample,
-    _Turn,
-    _turned,
     choose_perturbations,
 )
 from ofcl.seeds import generator
@@ -79,8 +78,8 @@ def test_flips_happen_to_half_of_the_samples(name, axis):
 
 def similarity(angle=0.0, scale=1.0, move=(0.0, 0.0), aspect=1.0):
     """The matrix of a turn that goes as far as it may; `move` is in coordinates from -1 to 1."""
-    turn = _Turn(np.degrees(angle), (move[0] / 2, move[1] / 2), (scale, scale))
-    return torch.from_numpy(_turned(np.ones((1, 1, 9), dtype=np.float32), [turn], aspect)[0])
+    turn = Turn(np.degrees(angle), (move[0] / 2, move[1] / 2), (scale, scale))
+    return torch.from_numpy(turn_matrices(np.ones((1, 1, 9), dtype=np.float32), [turn], aspect)[0])
 
 
 def test_a_quarter_turn_is_exact_and_leads_counterclockwise():
