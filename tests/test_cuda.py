@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 TINY_IMAGES = {**QUICK, "lr": 1e-3}
-"""With the larger rate and TF32, the gradients of so narrow a network grow in one run of some two
+"""With the larger rate and TF32, the gradients of so narrow a network grow in one run of some three
 hundred until the loss is not a number: BatchNorm divides by the deviation of dead channels."""
 
 
