@@ -5,8 +5,10 @@
 Both get the same initial model, mini-batches, replay draws and perturbed copies, in double
 precision and without random augmentation, so that what is left is what they compute: gradient
 steps, BatchNorm, rounds, averaging, the proximal term, and for methods with a score the scores and
-which samples stay in the memories. Nothing of the repository is copied; it is imported from PATH,
-and its imports that have no part in this (data loaders, plots, torchvision) are stood in for.
+which samples stay in the memories. Memories that draw at random cannot hold the same samples; it
+shows how many of each task these hold, and when those came. Nothing of the repository is copied; it
+is imported from PATH, and its imports that have no part in this (data loaders, plots, torchvision)
+are stood in for.
 """
 
 import argparse
@@ -18,11 +20,15 @@ import torch
 import torch._dynamo  # looks for packages that are stood in for below, so it comes first
 
 from ofcl import Dataset, Run, build, make_settings
+from ofcl.draws import Draws
 from ofcl.events import Evaluated, Learned, Round
+from ofcl.memory import Memory
+from ofcl.methods import cbr, er
 from ofcl.perturb import ImageViews, Perturbation
-from ofcl.seeds import generator
+from ofcl.seeds import generator, numpy_generator
 
 CLIENTS, TASKS, MEMORY, LR = 2, 2, 20, 0.1
+LARGE, LONG, LENGTH, SEEDS = 100, 3, 900, 100  # of the memories that draw at random
 CASES = [
     ("none", "bottom", "w_favg", 1), ("er", "bottom", "w_favg", 3), ("er", "bottom", "favg", 3),
     ("er", "bottom", "fprox", 3),
@@ -134,7 +140,8 @@ class Released:
         """The authors' transforms, in the order in which they ask for them, become our views."""
         views = SameViews()
         for client in self.ours:
-            client.learner.memory.policy.scorer._perturb = views
+            scorer = client.learner.memory.policy.scorer
+            scorer._perturb, scorer._draws = views, Draws(views, torch.Generator())
         one = [functools.partial(views.one, place) for place in range(12)]
         cutouts = {10: one[0], 20: one[1]}
         utils_memory.CutoutAfterToTensor = lambda args, holes, length: cutouts[length]
@@ -201,11 +208,49 @@ def _labelled(x, y) -> set:
     return {(label, *first) for label, first in zip(y.tolist(), pixels, strict=True)}
 
 
+def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int, float]]]:
+    """Of each task, how many samples their memory and ours hold at the end, and when these came."""
+    policies = {"cbr": cbr.policy, "er": er.policy}
+    args = argparse.Namespace(dataset_name="newsgroup", input_size=1, memory_size=LARGE,
+                              batch_size=10, balanced_update="random")  # fmt: skip
+    parts = argparse.Namespace(generator=generator(seed, "keys"), rescore="every-batch")
+    theirs = utils_memory.Memory(args)
+    ours = Memory(LARGE, policies[method](parts), generator(seed, "draws"), rule="released")
+    draw = numpy_generator(seed, "labels")
+    for task in range(LONG):
+        classes = (2 * task, 2 * task + 1)
+        for start in range(0, LENGTH, 10):
+            x, y = (
+                torch.arange(start, start + 10.0)[:, None],
+                torch.tensor(draw.choice(classes, 10)),
+            )
+            ours.update(x, y, task, classes)
+            if method == "cbr":
+                theirs.class_balanced_update(x, y, task, None, classes)
+            else:
+                theirs.reservoir_update(x, y, task)
+    held = (theirs.x[:, 0], theirs.y // 2), (ours.x[:, 0], ours.samples.y // 2)
+    return [[(int((of == task).sum()), float(came[of == task].mean())) for task in range(LONG)]
+            for came, of in held]  # fmt: skip
+
+
+def show_random_memories(utils_memory) -> None:
+    """The means over many memories, theirs and ours."""
+    for method in ("cbr", "er"):
+        held = torch.tensor([random_memories(method, utils_memory, s) for s in range(SEEDS)])
+        means, errors = held.mean(0), held.std(0) / SEEDS**0.5  # (whose, task, what)
+        for task in range(LONG):
+            of = [f"{means[k, task, 0]:.1f}, arrival {means[k, task, 1]:.0f} ± "
+                  f"{errors[k, task, 1]:.1f}" for k in (0, 1)]  # fmt: skip
+            print(f"{method}, samples of task {task + 1}: theirs {of[0]}; ours {of[1]}", flush=True)
+
+
 def main(path: str) -> None:
     """Runs every case; prints how far the two are apart at the end of each task."""
     torch.set_default_dtype(torch.float64)
     Dataset.prepare = lambda self, x: (x.double() / 255 - 0.5) / 0.25
     released, data = import_released(path), make_data()
+    show_random_memories(released[3])
     for method, keep, fl_update, steps in CASES:
         run = Run(make_settings({
             "protocol": "published", "method": method, "aggregation": AGGREGATIONS[fl_update],
