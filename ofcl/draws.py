@@ -11,12 +11,14 @@ from torch import Tensor
 
 from ofcl.perturb import Change
 
+SAMPLES = 512  # that draws are made for at once; more would take longer and hold much
+
 
 class Draws:
     """What a change draws from a generator that nobody else uses; `each` times for a mini-batch."""
 
     def __init__(self, change: Change, generator: torch.Generator, each: int = 1) -> None:
-        self._change, self._generator, self._each = change, generator, each
+        self.change, self._generator, self._each = change, generator, each
         self._shape = torch.Size()
         self._page: list[Tensor] = []  # those to come, the next one last
         self._length = 0  # mini-batches that the page was made for
@@ -31,12 +33,12 @@ class Draws:
     def _turn(self, shape: torch.Size) -> None:
         """Draws a page: twice as long as the last one, if the shape is the same."""
         self._put_back()
-        longer = min(2 * self._length, self._change.ahead)
+        longer = min(2 * self._length, self.change.ahead, SAMPLES // max(shape[0], 1))
         self._length = max(longer, 1) if shape == self._shape else 1
         self._shape = shape
         if self._length > 1:
             self._before = self._generator.get_state()
-        drawn = self._change.draw_many(shape, self._generator, self._length * self._each)
+        drawn = self.change.draw_many(shape, self._generator, self._length * self._each)
         self._page = [*torch.split(drawn, self._each)][::-1]
 
     def _put_back(self) -> None:
@@ -44,7 +46,7 @@ class Draws:
         if self._page:
             self._generator.set_state(self._before)
             if taken := self._length - len(self._page):
-                self._change.draw_many(self._shape, self._generator, taken * self._each)
+                self.change.draw_many(self._shape, self._generator, taken * self._each)
             self._page = []
 
     def state(self) -> Tensor:

@@ -1,9 +1,9 @@
 """Homographies: how a perturbed image is seen from the original, by uniform random numbers.
 
-Each takes draws u (n, 9) and gives matrices (n, 3, 3) that lead from a place in the perturbed image
-to the place in the original, both in coordinates from -1 to 1. In NumPy: these are hundreds of
-operations on a handful of numbers, which PyTorch starts slowly. For as many numbers as sixteen
-mini-batches need, they take little longer.
+Each takes draws u (n, 9), several turns at once (k, n, 9), and gives matrices (n, 3, 3) that lead
+from a place in the perturbed image to the place in the original, both in coordinates from -1 to 1.
+In NumPy: these are hundreds of operations on a handful of numbers, which PyTorch starts slowly. For
+as many numbers as sixteen mini-batches need, they take little longer.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ class _Uncompiled:
 
 
 class SGD(_Uncompiled, torch.optim.SGD):
-    """PyTorch's SGD without momentum, and without what it does before each step."""
+    """PyTorch's SGD without momentum, and without what it does before each step.
+
+    For one group of parameters, all of which have gradients.
+    """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
         super().__init__(parameters, lr=lr)

@@ -24,20 +24,23 @@ from ofcl.errors import OfclError, unknown
 from ofcl.homographies import TURNS, WARPS, Turn, flip_matrices, turn_matrices
 
 _DRAWS = 9  # uniform numbers a transform may use
-AHEAD = 16  # draws for images at once
+AHEAD = 16  # mini-batches whose draws for images are made at once
 
 
 class Change(ABC):
     """Samples, changed at random: what is random is drawn first, and then applied."""
 
-    ahead: ClassVar[int] = 1  # draws that are best made at once
+    ahead: ClassVar[int] = 1  # mini-batches whose draws are best made at once
 
     @abstractmethod
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Random numbers for samples of this shape, on the CPU; dimension 1 is that of samples."""
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """What so many draws give one after the other: (times, …)."""
+        """What so many draws give one after the other: (times, …).
+
+        This is what is asked for: where it is another one, overriding `draw` alone changes nothing.
+        """
         return torch.stack([self.draw(shape, generator) for _ in range(times)])
 
     @abstractmethod
@@ -202,7 +205,7 @@ class ImageViews(Perturbation):
             asked = [TURNS[self.names[place]] for place in turns]
             matrices = turn_matrices(every[turns], asked, width / height)
             every[turns] = matrices.reshape(len(turns), -1, _DRAWS)
-        return numbers.view(-1, times, shape[0], _DRAWS).transpose(0, 1).contiguous()
+        return numbers.view(len(self.names), times, shape[0], _DRAWS).transpose(0, 1).contiguous()
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Images (n, C, H, W) → their views (views, n, C, H, W)."""

@@ -78,7 +78,7 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
 
 @torch.no_grad()
 def copied(tensors: Tensors) -> Tensors:
-    """A copy of each: times one, which is done for all in one call, and changes nothing."""
+    """A copy of each, of floating-point numbers: times one, which one call does for all."""
     return dict(zip(tensors, torch._foreach_mul(list(tensors.values()), 1.0), strict=True))
 
 

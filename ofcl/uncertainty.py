@@ -160,7 +160,7 @@ class Scorer:
         self._learning = model
         self._scoring = model if as_of == "current" else copy.deepcopy(model)
         self._score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
-        self._perturb, self._draws = perturb, Draws(perturb, generator)
+        self._draws = Draws(perturb, generator)
         self._device = next(model.parameters()).device
         self._captured = Captured(self._scored, self._device)
         self._bind()
@@ -188,7 +188,7 @@ class Scorer:
         return self._captured(x, draws)[:n]
 
     def _scored(self, x: Tensor, draws: Tensor) -> Tensor:
-        views = self._perturb.apply(x, draws)
+        views = self._draws.change.apply(x, draws)
         return uncertainty(self._scoring, views, self._score, self._mode)
 
     def grow(self, classes: int, seed: int) -> None:

@@ -140,8 +140,7 @@ class Released:
         """The authors' transforms, in the order in which they ask for them, become our views."""
         views = SameViews()
         for client in self.ours:
-            scorer = client.learner.memory.policy.scorer
-            scorer._perturb, scorer._draws = views, Draws(views, torch.Generator())
+            client.learner.memory.policy.scorer._draws = Draws(views, torch.Generator())
         one = [functools.partial(views.one, place) for place in range(12)]
         cutouts = {10: one[0], 20: one[1]}
         utils_memory.CutoutAfterToTensor = lambda args, holes, length: cutouts[length]

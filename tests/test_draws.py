@@ -39,6 +39,8 @@ def test_whatever_shapes_come_and_whenever_it_is_saved(change, data):
             assert torch.equal(saved, alone.get_state())
         if then == "restore":
             ahead = Draws(change, generator(1, "other"), each)
+            for _ in range(data.draw(st.integers(0, 4))):  # it may have come farther
+                ahead.next(shape)
             ahead.load_state(saved)
 
 
@@ -54,3 +56,8 @@ def test_pages_get_longer_while_the_shape_is_the_same():
     for _ in range(40):
         draws.next(shape)
     assert asked == [2, 4, 8, 16, 32, 32]  # for 1, 2, 4, 8 and then 16 mini-batches
+    asked.clear()
+    for _ in range(6):
+        draws.next(torch.Size([200, 3, 8, 8]))
+    assert asked[0] < 32  # of the page before, those that were taken
+    assert asked[1:] == [2, 4, 4, 4]  # not for more than 512 images

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from ofcl import Memory, Policy
 from ofcl.memory import DAY, even_shares, random_key, released_shares
+from ofcl.methods import scored
+from ofcl.methods.parts import PolicyParts
 from ofcl.seeds import generator
 
 policies = {
@@ -314,3 +316,17 @@ def test_without_new_samples_of_a_class_age_empties_it():
         memory.update(torch.ones(10, 1), torch.ones(10, dtype=torch.long), task=1)
     assert set(memory.samples.y.tolist()) == {1}
     assert len(memory) == 10
+
+
+@pytest.mark.parametrize(("keep", "stay"), [("bottom", [0, 1, 2]), ("top", [7, 8, 9])])
+def test_a_score_keeps_the_least_or_the_most_uncertain(keep, stay):
+    class Scorer:
+        frozen = True
+
+        def uncertainty_of(self, x):
+            return x[:, 0]
+
+    parts = PolicyParts(torch.Generator(), lambda score: Scorer(), keep)
+    memory = Memory(3, scored.by("bi")(parts), torch.Generator())
+    memory.update(torch.arange(10.0)[torch.randperm(10)][:, None], torch.zeros(10).long(), task=0)
+    assert sorted(memory.x[:, 0].tolist()) == stay

@@ -91,6 +91,15 @@ def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change
     assert sum(isinstance(event, Round) for event in events) == server.round > 0
 
 
+@pytest.mark.parametrize("split", ["even", "dirichlet"])  # in step, out of step
+def test_networks_that_are_stacked_locally_are_the_same_to_rounding(tmp_path, blobs, split):
+    settings = make_settings({**TINY, "method": "er", "clients": 4, "split": split})
+    _, server = locally(settings, blobs)
+    _, remote_server, _ = remotely(tmp_path, settings, blobs)
+    for name, value in server.model.items():
+        assert torch.allclose(value, remote_server.model[name], atol=1e-5)
+
+
 # What may happen to messages and processes
 
 

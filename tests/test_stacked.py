@@ -9,6 +9,7 @@ import torch
 from ofcl import Run, make_settings
 from ofcl.engines import local
 from ofcl.events import Learned
+from ofcl.methods.learner import measured
 from ofcl.methods.stacked import Stack
 from ofcl.models.mlp import MLP, StackedLinear
 from ofcl.optimizers import SGD, Adam, descend, step_together
@@ -124,6 +125,13 @@ def test_gradients_do_not_stay_with_those_that_wait(each):
             parameter.grad = torch.ones_like(parameter)
     step_together([each(model.parameters(), lr=0.1) for model in models])
     assert all(p.grad is None for model in models for p in model.parameters())
+
+
+def test_what_is_not_finite_is_told_of_the_client_that_has_it():
+    parameters = [torch.ones(3) for _ in range(6)]  # two for each of three clients
+    parameters[3][1] = float("inf")
+    told = measured(torch.zeros(3, 5, 2), torch.zeros(3, 5).long(), torch.ones(3, 4), parameters)
+    assert told[:, 2].tolist() == [1, 0, 1]
 
 
 def test_sgd_is_sgd():

@@ -166,6 +166,8 @@ class Replay:
             self.memory.load_state(state["memory"])
         if self._draws is not None:
             self._draws.load_state(state["generator"])
+        else:
+            self.generator.set_state(state["generator"])
         self._captured.forget()  # the optimiser's tensors are others
 
     @torch.no_grad()

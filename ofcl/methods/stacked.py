@@ -2,7 +2,8 @@
 
 A step of a small network on twenty vectors is mostly the calls that it is made of. With the weights
 of several clients in one tensor, one call does for all. Each client's parameters are views of its
-part: whoever looks at the client's model or optimiser sees nothing unusual.
+part: whoever looks at the client's model or optimiser sees nothing unusual. But nobody should hold
+on to their tensors, for others may take their place. Products round a little otherwise than alone.
 """
 
 from __future__ import annotations
@@ -42,12 +43,10 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
 
 
 def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
-    """Places of lessons of the same shape, also that of the head; a lone sample is alone."""
+    """Places of lessons of the same shape, also that of the head."""
     places = defaultdict(list)
     for place, (_, lesson) in enumerate(taught):
-        seen = len(lesson.x) + lesson.places.shape[1]
-        shapes = tuple(tensor.shape for tensor in lesson)
-        places[shapes if seen > 1 else place].append(place)
+        places[tuple(tensor.shape for tensor in lesson)].append(place)
     return list(places.values())
 
 
