@@ -13,7 +13,7 @@ def by(score: str) -> Callable[[PolicyParts], Policy]:
 
     def policy(parts: PolicyParts) -> Policy:
         scorer = parts.make_scorer(score)
-        keys: dict[str, Key] = {
+        keys: dict[str, Key] = {  # the method is looked up when asked: `ofcl bench` watches it
             "bottom": lambda x: scorer.uncertainty_of(x),
             "top": lambda x: -scorer.uncertainty_of(x),
         }
