@@ -6,6 +6,7 @@ far longer than they run. A replay starts them all at once.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from torch import Tensor
 from ofcl.devices import sent
 
 MOST_SHAPES = 64  # of one function that are captured; more would fill the device's memory
-PLAIN_CALLS = 2  # with arguments of some shape, before they are captured: libraries warm up in them
+PLAIN_CALLS = 1  # with arguments of some shape, before they are captured: libraries warm up in it
 
 Shapes = tuple[torch.Size, ...]
 
@@ -30,20 +31,26 @@ class _Recording:
 
 
 @contextmanager
-def _fastest_convolutions() -> Iterator[None]:
-    """Lets cuDNN try which of its kernels is the fastest: a shape that comes again is worth it."""
-    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
+def no_collection() -> Iterator[None]:
+    """Lets nothing be collected meanwhile.
+
+    A client, its functions and their graphs hold each other, so those of a run that is over wait
+    for the collector; a graph that is freed while another is captured spoils that one.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = before
+        if enabled:
+            gc.enable()
 
 
 class Captured:
     """A function of tensors that a CUDA device replays; anywhere else it is the function itself.
 
     Arguments may be on the CPU, and are copied to the device. One graph is captured for each
-    combination of shapes that comes more than twice; others run plainly. What the function reads
+    combination of shapes that comes more than once; others run plainly. What the function reads
     and changes besides its arguments (parameters, an optimiser's state) must stay where it is in
     memory: after a change of that, `forget`.
     """
@@ -63,10 +70,9 @@ class Captured:
         recording = self._recordings.get(shapes)
         if recording is None:
             self._calls[shapes] += 1
-            with _fastest_convolutions():
-                if self._calls[shapes] <= PLAIN_CALLS or len(self._recordings) == MOST_SHAPES:
-                    return self._function(*(sent(a, self._device) for a in arguments))
-                recording = self._recordings[shapes] = self._record(arguments)
+            if self._calls[shapes] <= PLAIN_CALLS or len(self._recordings) == MOST_SHAPES:
+                return self._function(*(sent(a, self._device) for a in arguments))
+            recording = self._recordings[shapes] = self._record(arguments)
         for place, argument in zip(recording.arguments, arguments, strict=True):
             place.copy_(argument, non_blocking=True)
         recording.graph.replay()
@@ -88,6 +94,7 @@ class Captured:
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream(self._device)
         elsewhere = stream == torch.cuda.default_stream(self._device)  # that cannot be captured
-        with torch.cuda.graph(graph, pool=self._pool, stream=None if elsewhere else stream):
+        where = torch.cuda.graph(graph, pool=self._pool, stream=None if elsewhere else stream)
+        with no_collection(), where:
             output = self._function(*places)
         return _Recording(graph, places, output)

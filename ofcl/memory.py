@@ -96,6 +96,7 @@ class _Offer:
 
     x: Tensor
     groups: dict[int, np.ndarray]  # rows of the table by class, those on offer among them
+    offered: list[int]  # classes of the mini-batch
     shares: dict[int, int]  # of the classes that have more than their share
     by_key: set[int]  # of these, those whose smallest keys stay; of others the first rows do
     keys: list[tuple[np.ndarray, Coming]]
@@ -170,7 +171,8 @@ class Memory:
         self._settle()
         self._expire()
         new = self._enter(x, y.numpy(), task or 0)
-        groups = self._groups | self._joined(new)
+        joined = self._joined(new)
+        groups = self._groups | joined
         counts = {c: len(rows) for c, rows in groups.items()}
         # The released code fills the memory once; what rounding down empties later stays empty.
         filling = self._arrived <= self.size
@@ -183,7 +185,7 @@ class Memory:
         by_key = crowded.keys() & set(current) if released else set(crowded)
         asked = self._asked([groups[c] for c in sorted(by_key)], new, together=not released)
         keys = [(rows, Coming(self.policy.key(self._candidates(rows, x)))) for rows in asked]
-        self._offer = _Offer(x, groups, crowded, by_key, keys)
+        self._offer = _Offer(x, groups, list(joined), crowded, by_key, keys)
 
     def draw(self, n: int, exclude_task: int | None = None, times: int = 1) -> Tensor:
         """The places of at most n different samples at random, none of the excluded task.
@@ -372,7 +374,7 @@ class Memory:
             self._note(self._table.key[going])
             self._used[going[going < self.size]] = False
         self._groups = {c: rows for c, rows in sorted(offer.groups.items()) if len(rows)}
-        self._move_in(offer.x)
+        self._move_in(offer.x, offer.offered)
 
     def _note(self, keys: np.ndarray) -> None:
         """Keeps the keys of samples that go, of the newest ones: to be looked at, not to decide."""
@@ -380,9 +382,9 @@ class Memory:
             known = keys[~np.isnan(keys)]
             self._dropped = np.concatenate([self._dropped, known])[-DROPPED:]
 
-    def _move_in(self, x: Tensor) -> None:
-        """Puts what arrives where what goes was; nothing else moves."""
-        arriving = {c: rows >= self.size for c, rows in self._groups.items()}
+    def _move_in(self, x: Tensor, classes: Iterable[int]) -> None:
+        """Puts what arrives of these classes where what goes was; nothing else moves."""
+        arriving = {c: self._groups[c] >= self.size for c in classes if c in self._groups}
         arriving = {c: which for c, which in arriving.items() if which.any()}
         if not arriving:
             return

@@ -118,7 +118,8 @@ def uncertainty(
     In `train` mode BatchNorm uses the statistics of each view's own batch.
     """
     training, most = model.training, forward_size(views.device)
-    model.train(mode == "train")
+    if training != (mode == "train"):  # setting it takes a while, and a copy that scores stays so
+        model.train(mode == "train")
     n = views.shape[1]
     if mode == "train":
         views = views if n > 1 else torch.cat([views, views], 1)  # a lone one has no statistics
@@ -130,7 +131,8 @@ def uncertainty(
                 logits.append(model(some.flatten(0, 1)))
     else:
         logits = [model(part) for part in torch.split(views.flatten(0, 1), most)]
-    model.train(training)
+    if model.training != training:
+        model.train(training)
     return score(torch.cat(logits).view(*views.shape[:2], -1)[:, :n])
 
 
@@ -158,7 +160,8 @@ class Scorer:
         lot: int = 5,
     ) -> None:
         self._learning = model
-        self._scoring = model if as_of == "current" else copy.deepcopy(model)
+        frozen = as_of != "current"
+        self._scoring = copy.deepcopy(model).train(mode == "train") if frozen else model
         self._score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
         self._draws = Draws(perturb, generator)
         self._device = next(model.parameters()).device

@@ -1,11 +1,14 @@
 """Capturing: what can be seen without a GPU. The rest is in test_cuda.py."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
 import ofcl
 from ofcl import Run, make_settings
-from ofcl.capture import Captured
+from ofcl.capture import Captured, no_collection
 from ofcl.devices import Coming, Lanes, constant, sent
 from ofcl.engines import local
 from ofcl.events import Learned, Round, to_json
@@ -22,6 +25,25 @@ def test_on_a_cpu_a_captured_function_is_the_function():
         assert torch.equal(captured(x, torch.full((2,), float(n))), x + n)
     assert all(given is x for given in seen)
     captured.forget()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_rests_and_is_left_as_it_was(enabled):
+    class Circle:
+        def __init__(self):
+            self.itself = self
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with pytest.raises(KeyError), no_collection():
+            circle = weakref.ref(Circle())
+            litter = [[] for _ in range(100_000)]
+            assert circle() is not None
+            raise KeyError(len(litter))
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_on_a_cpu_nothing_is_on_its_way():

@@ -1,5 +1,8 @@
 """The same learner on a GPU; run by hand where there is one: pytest -m cuda."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -112,6 +115,35 @@ def test_graphs_are_captured_and_replayed(images, protocol):
     for client in run._engine._clients:
         assert client.learner._captured._recordings
         assert client.learner.memory.policy.scorer._captured._recordings
+
+
+def test_graphs_of_an_earlier_run_are_not_collected_in_the_middle_of_a_capture():
+    device, x = torch.device("cuda"), torch.ones(3)
+
+    def in_a_circle():
+        """Something captured that only the collector can free, as clients are."""
+        captured = capture.Captured(lambda x: x + 1, device)
+        captured.itself = captured
+        for _ in range(3):
+            captured(x)
+        return weakref.ref(captured)
+
+    def littering(x):
+        """Leaves enough objects behind that the collector starts, if it may."""
+        litter = [[] for _ in range(100_000)]
+        alive.append(gone() is not None)
+        return x + len(litter)
+
+    alive = []
+    gone = in_a_circle()
+    capturing = capture.Captured(littering, device)
+    with capture.no_collection():  # only what happens during the capture counts
+        for _ in range(capture.PLAIN_CALLS):
+            capturing(x)
+    assert capturing(x).tolist() == [100_001.0] * 3
+    assert alive[-1]
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_stream_that_brings_new_classes_captures_anew(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
 from dataclasses import dataclass, field
@@ -158,6 +159,7 @@ class Bench:
     def milliseconds(self, seconds: float) -> float:
         """The time of a mini-batch of one client, rounds included; measured for so long or more."""
         self.run(WARM_UP)
+        gc.collect()  # what earlier workloads left behind would be freed while this one is timed
         rounds, start = 0, time.perf_counter()
         while rounds < 1 or time.perf_counter() - start < seconds:
             self.run(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -93,7 +93,7 @@ class Replay:
         first_logits, losses, n = self._tested(x), [], len(x)
         parameters = list(self.model.parameters())
         self.model.train()
-        for seen, labels in self.seen(lesson):
+        for seen, labels in zip(*self.seen(lesson), strict=True):
             new = n if len(seen) > 1 else 2  # a lone sample is doubled, and both are new
             seen, labels = batchable(seen), batchable(labels)
             logits = self.model(seen)
@@ -106,23 +106,22 @@ class Replay:
             descend(self.optimizer, loss, parameters)
         return measured(first_logits, y, torch.stack(losses), parameters)
 
-    def seen(self, lesson: Lesson) -> Iterator[tuple[Tensor, Tensor]]:
-        """What each step sees: the new samples and, behind them, replayed ones."""
-        for x, places in zip(self._versions(lesson), lesson.places, strict=True):
-            if self.memory is None or not len(places):
-                yield x, lesson.y
-            else:
-                old_x, old_y = self.memory.at(places)
-                yield torch.cat([x, old_x]), torch.cat([lesson.y, old_y])
+    def seen(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """What the steps see (steps, n, …): the new samples and, behind them, replayed ones."""
+        x, y = self._versions(lesson), lesson.y.expand(self.steps, -1)
+        if self.memory is None or not lesson.places.shape[1]:
+            return x, y
+        old_x, old_y = self.memory.at(lesson.places)
+        return torch.cat([x, old_x], 1), torch.cat([y, old_y], 1)
 
-    def _versions(self, lesson: Lesson) -> Sequence[Tensor]:
+    def _versions(self, lesson: Lesson) -> Tensor:
         """The new samples for each step: in the first as they are, then changed."""
-        later = self.steps - 1
+        x, later = lesson.x, self.steps - 1
         if self.augment is None or not later:
-            return [lesson.x] * self.steps
-        copies = lesson.x.repeat(later, *(1,) * (lesson.x.dim() - 1))
+            return x.expand(self.steps, *x.shape)
+        copies = x.repeat(later, *(1,) * (x.dim() - 1))
         changed = self.augment.apply(copies, lesson.draws.transpose(0, 1).flatten(1, 2))
-        return [lesson.x, *changed.view(later, *lesson.x.shape)]
+        return torch.cat([x.unsqueeze(0), changed.view(later, *x.shape)])
 
     def grow(self, classes: int, seed: int) -> None:
         """Gives the model, and what scores with a copy of it, outputs for new classes."""

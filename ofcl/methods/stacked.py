@@ -91,8 +91,9 @@ class Stack:
             with torch.no_grad():
                 x = torch.stack([lesson.x for lesson in lessons])
                 first_logits = MLP.stacked(self._weights, x)
-        for step in zip(*(learner.seen(lesson) for learner, lesson in taught), strict=True):
-            x, labels = (torch.stack(v) for v in zip(*step, strict=True))
+        every = zip(*(learner.seen(lesson) for learner, lesson in taught), strict=True)
+        seen = (torch.stack(parts, 1) for parts in every)  # (steps, learners, n, …)
+        for x, labels in zip(*seen, strict=True):
             logits = MLP.stacked(self._weights, x)
             loss = learners[0].loss(logits, labels, y.shape[1], current)
             losses.append(loss.detach())
