@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ofcl.data.live import Feed, Sample, StreamError
 from ofcl.data.reading import Reading
-from ofcl.data.rows import Rows
+from ofcl.data.rows import Position, Rows
 from ofcl.errors import OfclError
 from ofcl.state import State
 
@@ -112,7 +112,8 @@ class JsonLines:
         if start and row <= start and (row < start or not self.rereads):
             raise StreamError(
                 f"standard input has nothing behind the {start} lines that were learned; give it "
-                "what comes next, for example: tail -f FILE | ofcl resume DIRECTORY"
+                "what comes next, for example: tail -f FILE | ofcl resume DIRECTORY; if that was "
+                "all, an empty line: echo | ofcl resume DIRECTORY"
             )
 
     def _again(self) -> Iterator[bytes]:
@@ -160,30 +161,44 @@ class WatchedFolder:
         if not path.is_dir():
             raise OfclError(f"'{path}' is not a folder; make it, then files that appear are read")
         self._path, self._how, self._task, self._idle = path, how, task, idle
-        self.known: State = {"read": {}}  # of each file: size and time of change, and its rows
+        # Of each file: size and time of change; how many rows and damaged lines it had then.
+        self.known: State = {"read": {}}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
         """The samples of files, old ones first, then those that appear."""
         read: dict[str, list[int]] = self.known["read"]
-        unread = [name for name, (*_, rows) in read.items() if taken.get(name, 0) < rows]
+        unread = [name for name, entry in read.items() if taken.get(name, -1) < entry[2]]
         for name in unread:  # not all of it was learned
             del read[name]
         rows, looks = Rows(self._how, self._task, self.known), _Looks(self._path)
         since = time.monotonic()
         while True:
             for name, mark in looks.changed(read):
-                start = taken.get(name)
-                row = start or 0
-                for sample in rows.of_file(self._path / name, name, start):
-                    row = max(row, sample.row + 1)
-                    yield [sample]
-                read[name] = [*mark, row]
+                # What has come and was not taken yet is not to come again.
+                at = Position(*read[name][2:]) if name in read else Position(taken.get(name))
+                yield from _by_row(rows.of_file(self._path / name, name, at))
+                read[name] = [*mark, at.rows or 0, at.damaged or 0]
                 since = time.monotonic()
             if looks.settling:
                 since = time.monotonic()
             if self._idle is not None and time.monotonic() - since >= self._idle:
                 return
             yield []
+
+
+def _by_row(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Samples, each together with the damaged lines behind it, which have no row of their own.
+
+    So who has taken a sample has told of these.
+    """
+    together: list[Sample] = []
+    for sample in samples:
+        if together and sample.row > together[-1].row:
+            yield together
+            together = []
+        together.append(sample)
+    if together:
+        yield together
 
 
 class _Looks:
@@ -241,7 +256,11 @@ def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -
         raise OfclError(f"no file or folder '{path}' to test on")
     rows = Rows(how, task, known)
     files = sorted(visible_files(str(path))) if path.is_dir() else [str(path)]
-    samples = [s for file in files for s in rows.of_file(Path(file), os.path.basename(file), None)]
+    samples = [
+        sample
+        for file in files
+        for sample in rows.of_file(Path(file), os.path.basename(file), Position())
+    ]
     for bad in samples:
         if bad.problem:
             raise OfclError(bad.problem)

@@ -135,6 +135,7 @@ class LiveStream:
         self._client, self._vocabulary = client, vocabulary
         self._batch_size, self._on_bad = batch_size, on_bad
         self._arriving: Iterator[list[Sample]] | None = None
+        self._come: list[Sample] = []  # to be checked; the first one could not be used
         self._pending: list[Sample] = []
         self._alike = 0  # usable samples of the task at the head of `_pending`
         self._cut = False  # whether one of another task follows them
@@ -148,30 +149,45 @@ class LiveStream:
         return self._arrived() and self._admitted()
 
     def _arrived(self) -> bool:
-        if self._arriving is None:
-            self._arriving = self._feed_opened()
+        """Takes in what has arrived; says whether the next batch is whole, or the stream ended.
+
+        After an error, a feed that can be opened again is, behind what was taken: perhaps it has
+        been mended. Of any other, what cannot be used stays in the way.
+        """
+        try:
+            return self._taken_in()
+        except Exception as error:  # of the user's own iterator, a disk, a network
+            if self.feed.rereads:
+                self._arriving, self._come, self._pending = None, [], []
+                self._count()
+            if isinstance(error, StreamError):
+                raise
+            kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
+            raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
+
+    def _taken_in(self) -> bool:
+        self._check()
         while not self._complete():
+            if self._arriving is None:
+                self._arriving = self._feed_opened()
             try:
-                samples = next(self._arriving)
-            except StopIteration:
+                samples = next(self._arriving, None)
+            except Exception:
+                self._arriving = None  # what has failed is over
+                raise
+            if samples is None:
                 self._ended = True
                 return True
-            except StreamError:
-                self._arriving = (
-                    None  # what failed is over; it is opened again behind what was taken
-                )
-                raise
-            except Exception as error:  # of the user's own iterator, a disk, a network
-                self._arriving = None
-                kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
-                raise StreamError(
-                    f"client {self._client}: its stream failed: {kind}{error}"
-                ) from error
             if not samples:
                 return False
-            for sample in samples:
-                self._append(self._checked(sample))
+            self._come += samples
+            self._check()
         return True
+
+    def _check(self) -> None:
+        while self._come:
+            self._append(self._checked(self._come[0]))
+            del self._come[0]
 
     def _admitted(self) -> bool:
         """Whether all samples of the next batch have labels with a place."""
@@ -236,8 +252,9 @@ class LiveStream:
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
         self.feed.known.update(state["feed"])
         self.form.load_state(state["form"])
-        self._pending = []
-        for values in state["pending"]:
+        self._come, self._pending = [], []
+        # What was kept of a pipe is read again of a file.
+        for values in [] if self.feed.rereads else state["pending"]:
             sample = Sample(*values)
             self._pending.append(sample if sample.problem else self._checked(sample))
         self._count()

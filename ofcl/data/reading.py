@@ -76,12 +76,14 @@ class Damage:
     def __init__(self, on_bad: OnBad = "stop") -> None:
         self._on_bad = on_bad
         self.problems: list[str] = []
+        self.lines: list[int] = []  # of a file, where they were; 0: in none
 
-    def report(self, problem: str) -> None:
+    def report(self, problem: str, line: int = 0) -> None:
         """Something cannot be used."""
         if self._on_bad == "stop":
             raise OfclError(f"{problem}; mend it, or leave such samples out with --on-bad skip")
         self.problems.append(problem)
+        self.lines.append(line)
 
     def notes(self, name: str) -> tuple[str, ...]:
         """A line about what was left out, if anything was."""

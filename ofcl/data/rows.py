@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +23,46 @@ DEEP = 65535.0  # the largest value of grey images of 16 bits; of a stream nobod
 ARRAYS = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
 
 
+@dataclass
+class Position:
+    """How far a file has been read; None: it was not, or nobody knows."""
+
+    rows: int | None = None
+    damaged: int | None = None  # lines without a row, told of
+
+
 class Rows:
     """Reads files and lines; in `known` it keeps what columns mean."""
 
     def __init__(self, how: Reading, task: str | None, known: State) -> None:
         self._how, self._task, self._known = how, task, known
 
-    def of_file(self, path: Path, source: str, start: int | None) -> Iterator[Sample]:
-        """The samples of a file from a row on; None: nothing of it was ever read."""
+    def of_file(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
+        """The samples of a file behind a position, which moves along.
+
+        What is wrong with the file as a whole takes no row: it may be mended, and then all are
+        read.
+        """
+        start = at.rows or 0
         try:
-            if is_image(path):
-                yield from self._of_image(path, source, start or 0)
-            elif path.suffix.lower() == ".npz":
-                yield from self._of_arrays(path, source, start or 0)
-            elif table_format(path):
-                yield from self._of_table(path, source, start)
-            elif not start:
-                yield _bad(source, 0, f"'{source}' is no image, table or npz")
+            for sample in self._samples(path, source, at):
+                at.rows = max(at.rows or 0, sample.row + 1)
+                yield sample
         except (OfclError, Unreadable) as error:
             if path.exists():  # else it has just gone again
-                yield _bad(source, start or 0, str(error))
+                at.rows = start
+                yield _bad(source, start - 1, str(error))
+
+    def _samples(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
+        start = at.rows or 0
+        if is_image(path):
+            yield from self._of_image(path, source, start)
+        elif path.suffix.lower() == ".npz":
+            yield from self._of_arrays(path, source, start)
+        elif table_format(path):
+            yield from self._of_table(path, source, at)
+        elif not start:
+            yield _bad(source, 0, f"'{source}' is no image, table or npz")
 
     def of_line(self, line: bytes, source: str, row: int) -> Sample:
         """The sample of a line of JSON."""
@@ -60,16 +82,24 @@ class Rows:
         image = read_image(path, self._how.image_size, top=DEEP)
         yield Sample(image, Path(source).parent.name, None, source, 0)
 
-    def _of_table(self, path: Path, source: str, start: int | None) -> Iterator[Sample]:
+    def _of_table(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
         damage = Damage(self._how.on_bad)
         table = read_table(path, damage)
         meaning = self._meaning(table)
-        if start is None:
-            for problem in damage.problems:
-                yield _bad(source, -1, problem)
-            if not len(table):
-                yield _bad(source, -1, f"'{source}' has no rows")
-        for row in range(start or 0, len(table)):
+        # Where damaged lines were: before which row. They are told with the row before them.
+        places = [bisect(table.lines, line) for line in damage.lines]
+        told = at.damaged
+        if told is None:
+            told = 0 if at.rows is None else bisect(places, at.rows)
+        start, at.damaged = at.rows or 0, len(places)
+        if at.rows is None and not len(table):
+            yield _bad(source, -1, f"'{source}' has no rows")
+        untold = list(zip(places, damage.problems, strict=True))[told:]
+        for row in range(start, len(table) + 1):
+            while untold and untold[0][0] <= row:
+                yield _bad(source, row - 1, untold.pop(0)[1])
+            if row == len(table):
+                break
             values = {name: column[row] for name, column in table.columns.items()}
             try:
                 yield self._of_row(meaning, values, source, row)
@@ -83,9 +113,9 @@ class Rows:
     def _of_arrays(self, path: Path, source: str, start: int) -> Iterator[Sample]:
         arrays = read_arrays(path)
         keys = next((keys for keys in ARRAYS if set(keys) <= arrays.keys()), None)
-        if keys is None or len(arrays[keys[0]]) != len(arrays[keys[1]]):
+        x, y = (arrays[key] for key in keys) if keys else (np.zeros(()),) * 2
+        if not (x.ndim and y.ndim) or len(x) != len(y):
             raise OfclError(f"'{source}' needs arrays x and y of one length")
-        x, y = (arrays[key] for key in keys)
         for row in range(start, len(y)):
             label = y[row].tolist() if np.ndim(y[row]) == 0 else y[row].tolist()[0]
             yield Sample(x[row], label, None, source, row)

@@ -98,7 +98,7 @@ def _json_rows(path: Path, damage: Damage) -> Iterator[tuple[int, dict[str, Any]
             try:
                 yield line, parse_json_row(text)
             except ValueError as error:
-                damage.report(f"'{path.name}', line {line}: {error}")
+                damage.report(f"'{path.name}', line {line}: {error}", line)
 
 
 def _csv_rows(
@@ -129,7 +129,7 @@ def _csv_rows(
                         f"{problem}: a quote opens there and swallows the lines up to {last}; "
                         'close it, or write it twice ("") where it is meant'
                     ) from None
-                damage.report(problem)
+                damage.report(problem, line)
                 continue
             if not any(field.strip() for field in row):
                 continue
@@ -138,7 +138,8 @@ def _csv_rows(
             elif len(row) != len(header):
                 damage.report(
                     f"'{path.name}', line {line}: {len(row)} fields, but there are "
-                    f"{len(header)} columns"
+                    f"{len(header)} columns",
+                    line,
                 )
             else:
                 yield line, dict(zip(header, row, strict=True))

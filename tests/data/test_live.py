@@ -315,6 +315,34 @@ def test_input_that_brings_nothing_new_does_not_end_a_stream():
         restart(live, JsonLines(io.BytesIO(b""), Reading())).ready()
 
 
+def test_an_empty_line_says_that_input_has_ended():
+    """What was kept of the pipe is learned then."""
+    reader, writer = os.pipe()
+    os.write(writer, lines(*({"x": [n, 0], "y": "a"} for n in range(4))))
+    with open(reader, "rb") as file:
+        live = stream(JsonLines(file, Reading()))
+        assert next(live).x[:, 0].tolist() == [0, 1, 2]
+        assert not live.ready()
+        os.close(writer)
+        reader, writer = os.pipe()
+        os.write(writer, b"\n")
+        os.close(writer)
+        with open(reader, "rb") as file:
+            assert first_numbers(restart(live, JsonLines(file, Reading()))) == [3]
+
+
+def test_what_was_kept_of_a_pipe_is_not_learned_twice_from_its_file():
+    rows = lines(*({"x": [n, 0], "y": "a"} for n in range(5)))
+    reader, writer = os.pipe()
+    os.write(writer, rows)
+    with open(reader, "rb") as file:
+        live = stream(JsonLines(file, Reading()))
+        assert next(live).x[:, 0].tolist() == [0, 1, 2]
+        assert not live.ready()
+    os.close(writer)
+    assert first_numbers(restart(live, JsonLines(io.BytesIO(rows), Reading()))) == [3, 4]
+
+
 def test_a_file_goes_on_where_it_was():
     rows = [{"x": [n, 0], "y": "a"} for n in range(6)]
     file = io.BytesIO(lines(*rows))
@@ -365,6 +393,141 @@ def test_rows_that_are_added_to_a_table_are_learned(tmp_path, quickly):
         file.write("3,0,x\n4,0,y\n")
     assert wait_for(live)
     assert next(live).x[:, 0].tolist() == [3, 4]
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def first_numbers(live):
+    """The first number of every sample that is there."""
+    return [int(x[0]) for batch, _, _ in drain(live) for x in batch]
+
+
+@pytest.mark.parametrize("window", [None, 6])
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_every_row_of_a_table_that_grows_is_learned_once(tmp_path, quickly, batch_size, window):
+    """Also those that wait for a batch, or for numbers to be standardised by."""
+    live = stream(watch(tmp_path, idle=0.5), batch_size=batch_size, window=window)
+    write_csv(tmp_path / "a.csv")
+    found = []
+    for n in range(0, 12, 2):
+        append(tmp_path / "a.csv", f"{n},0,x\n{n + 1},0,y\n")
+        found += [label for _, y, _ in drain(live) for label in y]
+    time.sleep(0.5)
+    assert wait_for(live)
+    found += [label for _, y, _ in drain(live) for label in y]
+    assert found == [0, 1] * 6
+
+
+@pytest.mark.parametrize("good_before", [0, 1, 3])
+def test_a_bad_row_stays_in_the_way_until_it_is_mended(tmp_path, quickly, good_before):
+    """Of whatever was pending nothing is lost, and nothing comes twice."""
+    rows = [(n, 0, "x") for n in range(good_before)]
+    write_csv(tmp_path / "a.csv", *rows, ("oh", 0, "x"), (8, 0, "x"), (9, 0, "x"))
+    live = stream(watch(tmp_path), batch_size=2)
+    found = []
+    for _ in range(3):
+        with pytest.raises(StreamError, match="'a.csv', line"):
+            while live.ready():
+                found += next(live).x[:, 0].tolist()
+    write_csv(tmp_path / "a.csv", *rows, (7, 0, "x"), (8, 0, "x"), (9, 0, "x"))
+    assert wait_for(live)
+    found += first_numbers(live)
+    append(tmp_path / "a.csv", "10,0,x\n")
+    assert (found + first_numbers(live))[: good_before + 3] == [*range(good_before), 7, 8, 9]
+
+
+def test_of_a_pipe_what_cannot_be_used_stays_in_the_way():
+    rows = lines({"x": [1, 0], "y": "a"}) + b"oh\n" + lines({"x": [2, 0], "y": "a"})
+    reader, writer = os.pipe()
+    os.write(writer, rows)
+    with open(reader, "rb") as file:
+        live = stream(JsonLines(file, Reading()))
+        for _ in range(3):
+            with pytest.raises(StreamError, match="standard input, line 2"):
+                live.ready()
+    os.close(writer)
+
+
+def test_a_reading_again_does_not_bring_what_is_pending_twice(tmp_path):
+    """A list whose later items fail a few times, such as one that is fetched."""
+    fails = [True, True, False]
+
+    def items(start):
+        yield from ITEMS[start:2]
+        if fails.pop(0):
+            raise OSError("no network")
+        yield from ITEMS[max(start, 2) : 4]
+
+    live = stream(IteratorFeed(items))
+    for _ in range(2):
+        with pytest.raises(StreamError, match="OSError: no network"):
+            live.ready()
+    assert first_numbers(live) == [0, 1, 2, 3]
+
+
+def spoiled(kind, path):
+    """Spoils a file for a moment; gives what mends it."""
+    whole = path.read_bytes()
+    path.write_bytes({"header": whole.replace(b"v,", b"w,", 1), "byte": whole + b"3,\xff,x\n",
+                      "half": whole[: len(whole) // 2]}[kind])  # fmt: skip
+    return lambda: path.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("header", "b.csv"), ("byte", "b.csv"), ("half", "cat/1.png")]
+)
+def test_a_file_that_was_damaged_for_a_moment_is_read_whole(tmp_path, quickly, kind, name):
+    path = tmp_path / name
+    if kind == "half":
+        path.parent.mkdir()
+        Image.fromarray(np.zeros((9, 9), dtype=np.uint8)).save(path)
+    else:
+        write_csv(tmp_path / "a.csv", (1, 0, "x"))
+        write_csv(path, (2, 0, "x"), (3, 0, "y"), (4, 0, "x"))
+    mend = spoiled(kind, path)
+    live = stream(watch(tmp_path, on_bad="skip"), batch_size=1, on_bad="skip")
+    before = drain(live)
+    assert [n.source for n in live.notices() if isinstance(n, Skipped)] == [name]
+    time.sleep(0.01)  # so that the time of change is another
+    mend()
+    after = drain(live)
+    assert not [n for n in live.notices() if isinstance(n, Skipped)]
+    if kind == "half":
+        assert (len(before), len(after)) == (0, 1)
+    else:
+        assert [x[0][0] for x, _, _ in before + after] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stop", [None, 0, 1, 2, 3])
+def test_damaged_lines_are_counted_once_also_those_added_later(tmp_path, quickly, stop):
+    """And also when another process goes on in the middle."""
+    path, told, learned = tmp_path / "a.csv", [], []
+
+    def go_on(live, batches=99):
+        while batches and live.ready() and live.next_task() is not None:
+            learned.extend(next(live).x[:, 0].tolist())
+            batches -= 1
+        told.extend(n.problem.split(": ")[0] for n in live.notices() if isinstance(n, Skipped))
+
+    def opened():
+        return watch(tmp_path, on_bad="skip")
+
+    path.write_text("u,v,label\n0\n1,0,x\n2\n2,0,x\n3\n4,0,x\n4\n4,4\n")
+    live = stream(opened(), batch_size=1, on_bad="skip")
+    go_on(live, 99 if stop is None else stop)
+    if stop is not None:
+        live = restart(live, opened(), batch_size=1, on_bad="skip")
+        go_on(live)
+    append(path, "5,0\n6,0,x\n7,0,x\n8,0,x,y\n")
+    go_on(live)
+    live = restart(live, opened(), batch_size=1, on_bad="skip")
+    append(path, "9\n")
+    go_on(live)
+    assert learned == [1, 2, 4, 6, 7]
+    assert told == [f"'a.csv', line {line}" for line in (2, 4, 6, 8, 9, 10, 13, 14)]
 
 
 def test_runs_and_images_without_a_class_are_no_samples(tmp_path, quickly):
@@ -438,6 +601,7 @@ def test_damaged_files_are_named_and_can_be_left_out(tmp_path, quickly):
     (tmp_path / "1.npz").write_bytes(b"PK nothing")
     (tmp_path / "2.csv").write_text("")
     (tmp_path / "3.txt").write_text("hello")
+    np.savez(tmp_path / "4.npz", x=np.zeros((2, 2)), y=np.array(1))
     with pytest.raises(StreamError, match=r"2\.png"):
         drain(stream(watch(tmp_path)))
     live = stream(watch(tmp_path, idle=0.0, on_bad="skip"), on_bad="skip")
@@ -445,7 +609,7 @@ def test_damaged_files_are_named_and_can_be_left_out(tmp_path, quickly):
     sources = [n.source for n in live.notices() if isinstance(n, Skipped)]
     assert sources == [
         os.path.join("0", "cat", "2.png"), os.path.join("0", "cat", "3.png"),
-        "1.npz", "2.csv", "3.txt",
+        "1.npz", "2.csv", "3.txt", "4.npz",
     ]  # fmt: skip
 
 
