@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import re
@@ -29,7 +28,7 @@ from ofcl.sealing import Seal
 from ofcl.state import State, flatten, unflatten
 
 KEPT = 2
-NAME = r"\d{9}(\.\d{3})?"
+NAME = r"(\d{9})(?:\.(\d{3,}))?"
 
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, SafetensorError)  # what reading can meet
 
@@ -60,7 +59,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = No
             raise
     # A checkpoint from farther on was damaged, or this run would have gone on from there.
     found = _found(folder)
-    for other in [*(path for path in found if path > target), *found[found.index(target) + KEPT :]]:
+    place = found.index(target)
+    for other in [*found[:place], *found[place + KEPT :]]:
         shutil.rmtree(other, ignore_errors=True)
     if seal is not None:  # nothing of before stays readable
         for other in found:
@@ -144,15 +144,35 @@ def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = N
     checkpoints = [_readable(path, seal) for path in found]  # all, before anything is changed
     for path, checkpoint in zip(found, checkpoints, strict=True):
         change(checkpoint.state)
-        partial = _written(folder, checkpoint, seal)
-        aside = folder / "changed"
-        shutil.rmtree(aside, ignore_errors=True)
-        path.rename(aside)
-        partial.rename(path)
-        shutil.rmtree(aside)
-        sync(folder)
+        _replace(path, checkpoint, seal)
     shutil.rmtree(folder / "partial", ignore_errors=True)  # of somebody who was killed
     return len(found)
+
+
+def seal_open(folder: Path, seal: Seal) -> list[Path]:
+    """Encrypts the checkpoints that are not; gives those that are damaged, and stay as they are."""
+    damaged = []
+    for path in _found(folder):
+        if _is_sealed(path):
+            continue
+        try:
+            checkpoint = _read(path, seal)
+        except _DAMAGE:
+            damaged.append(path)
+        else:
+            _replace(path, checkpoint, seal)
+    shutil.rmtree(folder / "partial", ignore_errors=True)  # of somebody who was killed
+    return damaged
+
+
+def _replace(path: Path, checkpoint: Checkpoint, seal: Seal | None) -> None:
+    """Puts another checkpoint into the place of one."""
+    partial, aside = _written(path.parent, checkpoint, seal), path.with_name("changed")
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    partial.rename(path)
+    shutil.rmtree(aside)
+    sync(path.parent)
 
 
 def _readable(path: Path, seal: Seal | None) -> Checkpoint:
@@ -203,19 +223,27 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _found(folder: Path) -> list[Path]:
+    """The checkpoints, the newest first."""
     if not folder.exists():
         return []
-    return sorted((p for p in folder.iterdir() if re.fullmatch(NAME, p.name)), reverse=True)
+    named = (path for path in folder.iterdir() if re.fullmatch(NAME, path.name))
+    return sorted(named, key=_number, reverse=True)
+
+
+def _number(path: Path) -> tuple[int, int]:
+    """How many events there were, and which state of so many it is."""
+    events, state = re.fullmatch(NAME, path.name).groups()  # type: ignore[union-attr]
+    return int(events), int(state or 0)
 
 
 def _place(folder: Path, events: int, digest: str, seal: Seal | None) -> Path:
-    """The first name for so many events that no other whole checkpoint has."""
-    names = (f"{events:09d}" + (f".{n:03d}" if n else "") for n in itertools.count())
-    return next(
-        folder / name
-        for name in names
-        if not _is_whole(folder / name, seal) or digest == _digest_of(folder / name, seal)
-    )
+    """The name of the newest that is whole, if it is of this state; else the one behind it."""
+    alike = (path for path in _found(folder) if _number(path)[0] == events)
+    newest = next((path for path in alike if _is_whole(path, seal)), None)
+    if newest is not None and digest == _digest_of(newest, seal):
+        return newest
+    state = 0 if newest is None else _number(newest)[1] + 1
+    return folder / (f"{events:09d}" + (f".{state:03d}" if state else ""))
 
 
 def _is_whole(path: Path, seal: Seal | None) -> bool:

@@ -26,6 +26,8 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
     if METHODS[settings.method].generative is not None:
         check_generative(settings, dataset)
     warnings = []
+    if settings.dp_clip is not None and settings.model == "slim-resnet18":
+        warnings += _noisy_statistics(settings)
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
     elif METHODS[settings.method].generative is None:  # those end every task with a round
@@ -64,6 +66,11 @@ def check_generative(settings: Settings, dataset: Dataset) -> None:
     """Refuses what a generative method cannot do."""
     name, method = settings.method, METHODS[settings.method].generative
     assert method is not None
+    if settings.dp_clip is not None:
+        raise OfclError(
+            f"{name} sends more than the model, without noise; a method with a memory can be "
+            "private (dp_clip)"
+        )
     if dataset.kind != "image":
         raise OfclError(
             f"{name} makes images, its generator is tailored to them; '{dataset.name}' has "
@@ -89,6 +96,15 @@ def check_generative(settings: Settings, dataset: Dataset) -> None:
         raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
     if settings.stagger:
         raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
+
+
+def _noisy_statistics(settings: Settings) -> list[str]:
+    if settings.batchnorm != "average" or not settings.dp_noise:
+        return []
+    return [
+        "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "
+        "batchnorm = 'local' keeps them at each client"
+    ]
 
 
 def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:

@@ -25,14 +25,22 @@ class Privacy:
     noise: float
 
     def noised(self, state: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
-        """A model that goes at most `clip` from the one it started from, with noise."""
+        """A model that goes at most `clip` from the one it started from, with noise.
+
+        Where noise takes a variance of BatchNorm to zero or below, it is the one of the start,
+        which everybody knows.
+        """
         deviation = self.noise * self.clip
         near = clipped(state, start, self.clip)
         # Drawn on the CPU, like everything that is random.
-        return {
+        noisy = {
             name: value + deviation * torch.randn(value.shape, generator=generator).to(value)
             for name, value in near.items()
         }
+        for name, value in noisy.items():
+            if name.endswith("running_var"):
+                noisy[name] = torch.where(value > 0, value, start[name])
+        return noisy
 
 
 def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:

@@ -82,10 +82,9 @@ def summarise(
                 for k, rows in enumerate(matrices)]  # fmt: skip
 
     accuracy = matrix("test")
-    pooled = [
-        metrics.merge([test[k, t].global_test for k in range(clients) if (k, t) in test])
-        for t in range(tasks)
-    ]
+    # Where clients have fewer tasks than others, their last evaluation stands for the later ones.
+    at = [[(k, min(t, end)) for k, end in ends.items()] for t in range(tasks)]
+    pooled = [metrics.merge([test[key].global_test for key in keys if key in test]) for keys in at]
     global_accuracy = [metrics.accuracies(hits, tasks) for hits in pooled]
     anytime = [_along_stream(*key, stream[key]) for key in sorted(stream)]
     samples = sum(part["samples"] for part in anytime)

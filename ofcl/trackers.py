@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ofcl.config import Settings
 from ofcl.errors import OfclError, unknown
-from ofcl.events import Evaluated, Event, Learned, Round
+from ofcl.events import Evaluated, Event, Learned, Round, TaskEnded
 from ofcl.metrics import accuracies, mean
 from ofcl.results import Result
 from ofcl.runs import RunDirectory
@@ -51,6 +51,9 @@ class Meter:
                 return {**self._stream(), "rounds": float(event.round),
                         "bytes_sent": float(self._sent),
                         "bytes_received": float(self._received)}  # fmt: skip
+            case TaskEnded():
+                self._received += event.bytes_received
+                return {"bytes_received": float(self._received)}
             case Evaluated():
                 return {**self._stream(), **self._evaluated(event)}
         return {}

@@ -46,6 +46,33 @@ def test_the_last_two_are_kept(tmp_path):
     assert loaded.state["list"] == [1, None, "a"]
 
 
+def save_state(folder, n):
+    """Another state of the same number of events."""
+    save_checkpoint(folder, Checkpoint(5, float(n), {}))
+
+
+@pytest.mark.parametrize("first", [0, 997])
+def test_of_states_with_the_same_events_the_last_two_are_kept(tmp_path, first):
+    """So it is where samples come without an event, and at a server that waits."""
+    save_state(tmp_path, 0)
+    (tmp_path / "000000005").rename(tmp_path / f"000000005.{first:03d}")
+    for n in range(1, 7):
+        save_state(tmp_path, n)
+        assert len(list(tmp_path.iterdir())) == 2
+        assert load_checkpoint(tmp_path, pytest.fail).seconds == n
+
+
+@pytest.mark.parametrize("killed", range(1, 6))
+def test_a_kill_before_an_older_state_is_deleted_does_not_bring_it_back(
+    tmp_path, monkeypatch, killed
+):
+    for n in range(killed):
+        save_state(tmp_path, n)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    save_state(tmp_path, killed)
+    assert load_checkpoint(tmp_path, pytest.fail).seconds == killed
+
+
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_one_is_told_of_and_the_older_is_used(tmp_path, how):
     save(tmp_path, 5)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import threading
 import time
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ import torch
 from ofcl import OfclError, make_settings
 from ofcl.aggregation import fedavg, weighted_fedavg
 from ofcl.algorithm import federate
-from ofcl.checkpoint import load_checkpoint
+from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.config import AT_PARTY
 from ofcl.data.live import ToldVocabulary
 from ofcl.data.scenario import build_scenario
@@ -449,7 +450,7 @@ def test_a_stream_that_fails_is_opened_again_and_nothing_is_skipped(tmp_path, mo
     folder.mkdir()
     rows = "".join(f"{n % 7},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
     (folder / "0.csv").write_text("u,v,label\n" + rows)
-    (folder / "1.csv").write_text("u,v,label\n1,oops,a\n" + rows)
+    (folder / "1.csv").write_text("u,v,label\n" + rows + "1,oops,a\n" + rows)
     values = {"idle": 0.3, "window": 5}
     post = Here({
         k: member(tmp_path, k, open_source({"dataset": f"watch:{folder}", **values}, False, print))
@@ -458,13 +459,15 @@ def test_a_stream_that_fails_is_opened_again_and_nothing_is_skipped(tmp_path, mo
     settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
                 "min_clients": 2}  # fmt: skip
     run, said = hosted(tmp_path, post, settings)
+    mended = "u,v,label\n" + rows + "1,2,a\n" + rows
+    mending = threading.Timer(3.0, (folder / "1.csv").write_text, [mended])
+    mending.start()
     counts = dict.fromkeys(range(3), 0)
     for event in run:
         if isinstance(event, Learned):
             counts[event.client] += event.samples
-        if sum("could not answer" in line for line in said) >= 3:
-            (folder / "1.csv").write_text("u,v,label\n" + rows)  # somebody mends it
-    assert counts == {0: 120, 1: 120, 2: 120}
+    mending.join()
+    assert counts == {0: 181, 1: 181, 2: 181}
     assert any("could not answer" in line for line in said)
 
 
@@ -747,6 +750,20 @@ def test_what_other_runs_have_left_is_sealed_too(tmp_path):
     assert names == {"state.sealed", "tensors.sealed"}
     after = [load_checkpoint(f, pytest.fail, seal).events for f in sorted(runs.iterdir())]
     assert after == before
+
+
+def test_what_is_damaged_cannot_be_sealed_and_is_named(tmp_path):
+    for events in (1, 2):
+        save_checkpoint(tmp_path / "run", Checkpoint(events, 0.0, {"secret": f"of {events}"}))
+    damaged = tmp_path / "run" / "000000001"
+    (damaged / "tensors.safetensors").write_bytes(b"")
+    said = []
+    for _ in range(2):
+        seal_saved(tmp_path, Seal(bytes(32)), said.append)
+    assert said == [f"'{damaged}' is damaged and could not be encrypted: delete it"] * 2
+    assert sorted(p.name for p in (tmp_path / "run" / "000000002").iterdir()) == [
+        "state.sealed", "tensors.sealed",
+    ]  # fmt: skip
 
 
 def test_a_forgotten_row_of_a_table_is_in_no_file(tmp_path):

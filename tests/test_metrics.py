@@ -54,6 +54,22 @@ def test_results_are_means_over_clients_and_pool_the_global_model():
     assert summarise(reversed(events), clients=2, tasks=2, seconds=1.0) == result
 
 
+def test_a_client_with_fewer_tasks_counts_to_the_end():
+    """Of a stream: at the end, the global model is what it was for it when it was last tested."""
+    right, wrong = hits([(0, 10, 10)]), hits([(0, 0, 10)])
+    events = [
+        Evaluated(0, 0, right, [], right),
+        Evaluated(1, 0, wrong, [], wrong),
+        Evaluated(0, 1, right + right, [], right + right),
+        Evaluated(0, 2, right * 3, [], right * 3),
+    ]
+    result = summarise(events, clients=2, tasks=None, seconds=0.0)
+    assert result.A == 50.0
+    assert result.global_accuracy == [[50.0, None, None], [50.0, 100.0, None], [50.0, 100.0, 100.0]]
+    assert result.global_A == pytest.approx(250 / 3)
+    assert result.global_F == 0.0
+
+
 def test_clients_without_test_data_do_not_count():
     events = [
         Evaluated(0, 0, hits([(0, 8, 10)]), [], []),

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from ofcl import Run, make_settings
+from ofcl import OfclError, Run, make_settings
 from ofcl.events import Round
 from ofcl.privacy import Privacy, epsilon
 from ofcl.seeds import generator
-from tests.conftest import TINY
+from tests.conftest import TINY, TINY_IMAGES
 
 
 def by_integration(releases, noise, delta):
@@ -56,6 +56,28 @@ def test_what_is_sent_is_clipped_and_noisy():
     noisy = Privacy(clip=2.0, noise=0.5).noised(start, start, generator(0))
     assert (noisy["a"] - start["a"]).std() == pytest.approx(1.0, rel=0.02)
     assert (noisy["b"] - start["b"]).abs().max() > 0
+
+
+def test_noise_leaves_variances_above_zero(images):
+    start = {"running_var": torch.full((500,), 0.5), "running_mean": torch.zeros(500)}
+    sent = Privacy(clip=1.0, noise=1.0).noised(start, start, generator(0))
+    assert (sent["running_var"] > 0).all()
+    assert 0.2 < (sent["running_var"] == 0.5).float().mean() < 0.4  # where it would be below
+    assert (sent["running_mean"] < 0).any()
+    values = {**TINY_IMAGES, "method": "bi", "dp_clip": 1.0, "dp_noise": 1.0}
+    run = Run(make_settings(values), images)
+    assert any("batchnorm = 'local'" in warning for warning in run.warnings)
+    for _ in run:
+        pass
+    for client in run._engine._clients:
+        assert client.model.eval()(images.prepare(images.x_test)).isfinite().all()
+    for change in ({"batchnorm": "local"}, {"dp_noise": 0.0}):
+        assert not Run(make_settings({**values, **change}), images).warnings
+
+
+def test_what_is_sent_without_noise_is_not_called_private(images):
+    with pytest.raises(OfclError, match="fedcil sends more than the model"):
+        Run(make_settings({**TINY_IMAGES, "method": "fedcil", "dp_clip": 1.0}), images)
 
 
 def test_clients_measure_from_the_last_global_model(blobs):

@@ -113,6 +113,10 @@ def test_megabytes_add_up():
     sent, received = series.communication(rounds)
     assert (sent.x, sent.y) == ([1.0, 2.0], [2.0, 4.0])
     assert received.y == [1.0, 2.0]
+    handed = {"seconds": 1.5, "bytes_received": 3e6}  # when a task ends
+    sent, received = series.communication([*rounds, handed])
+    assert (received.x, received.y) == ([1.0, 1.5, 2.0], [1.0, 4.0, 5.0])
+    assert sent.y == [2.0, 2.0, 4.0]
 
 
 def test_forgetting_against_er(demo):

@@ -7,7 +7,7 @@ import pytest
 from ofcl import OfclError, Run, make_settings, trackers
 from ofcl.cli import driving
 from ofcl.cli.driving import drive
-from ofcl.events import Evaluated, Learned, Round
+from ofcl.events import Evaluated, Learned, Round, TaskEnded
 from ofcl.trackers import END, Meter, check_trackers
 from tests.conftest import TINY
 
@@ -35,6 +35,8 @@ def test_a_meter_says_how_the_stream_went_since_it_was_last_asked():
         "client 1/task 0": 75.0, "client 1/task 1": 25.0, "client 1/accuracy": 50.0,
     }  # fmt: skip
     assert meter.add(Round(2, [0, 1], [4, 4], 10, 20))["bytes_sent"] == 20.0
+    assert meter.add(TaskEnded(0, 5)) == {"bytes_received": 45.0}
+    assert meter.add(Round(3, [0, 1], [4, 4], 10, 20))["bytes_received"] == 65.0
 
 
 def tracked(tmp_path, blobs, name, stop_after=None):

@@ -201,7 +201,7 @@ def client(
     leaving = _leaving_when_told()
     with here.used():
         if seal is not None:
-            seal_saved(folder / RUNS, seal)
+            seal_saved(folder / RUNS, seal, tell)
         source = open_source(values, share, tell)
         member = Member(folder, here.party, here.number, source,
                         class_counts=not no_class_counts, seal=seal, tell=tell)  # fmt: skip

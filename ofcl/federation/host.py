@@ -197,9 +197,6 @@ def _check(settings: Settings, dataset: Dataset) -> None:
         raise OfclError("stagger is for runs in one process; parties come when they come")
     method = METHODS[settings.method]
     if method.generative is not None:
-        if settings.dp_clip is not None:
-            raise OfclError(f"{settings.method} sends more than the model, without noise; a method "
-                            "with a memory can be private (dp_clip)")  # fmt: skip
         if settings.streams:
             raise OfclError(f"{settings.method} needs tasks that end for all; streams do not")
         check_generative(settings, dataset)

@@ -6,14 +6,13 @@ of what happened, only what accuracy and forgetting are computed from (`leaving`
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from ofcl.checkpoint import rewrite
+from ofcl.checkpoint import seal_open
 from ofcl.client import Client
 from ofcl.data.live import ToldVocabulary
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
@@ -30,11 +29,11 @@ RUNS = "runs"  # the folder in which a party keeps its state of each run
 ALL_CLASSES = -1  # stands for the classes of a task where they are not told apart
 
 
-def seal_saved(runs: Path, seal: Seal) -> None:
-    """Encrypts what was saved of all runs before there was a key."""
+def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:
+    """Encrypts what was saved of all runs before there was a key; tells of what cannot be."""
     for folder in sorted(runs.glob("*")):
-        with contextlib.suppress(OfclError):  # of one that cannot be read nothing can be made
-            rewrite(folder, lambda _: None, seal)
+        for path in seal_open(folder, seal):
+            tell(f"'{path}' is damaged and could not be encrypted: delete it")
 
 
 class Member:

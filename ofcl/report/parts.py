@@ -180,7 +180,7 @@ def _communication(view: RunView) -> list[Drawn]:
     rounds = view.of("round")
     if not rounds:
         return []
-    travelled = series.communication(rounds)
+    travelled = series.communication([*rounds, *view.of("taskended")])
     figure = figures.lines(travelled, x="seconds", y="MB, all clients", marked=False)
     numbers = _of_curves("seconds", series.thinned(travelled))
     caption = "What clients have sent and received, together, in MB"

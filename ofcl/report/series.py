@@ -146,11 +146,14 @@ def thinned(curves: Sequence[Line], points: int = POINTS) -> list[Line]:
     ]  # fmt: skip
 
 
-def communication(rounds: Iterable[Event]) -> list[Line]:
-    """Megabytes sent and received by all clients together, over the seconds of the run."""
-    events = list(rounds)
+def communication(travelled: Iterable[Event]) -> list[Line]:
+    """Megabytes sent and received by all clients together, over the seconds of the run.
+
+    Of rounds, and of what is handed out when a task ends.
+    """
+    events = sorted(travelled, key=lambda event: event["seconds"])
     seconds = [event["seconds"] for event in events]
     return [
-        Line(name, seconds, (np.cumsum([event[key] for event in events]) / 1e6).tolist())
+        Line(name, seconds, (np.cumsum([event.get(key, 0) for event in events]) / 1e6).tolist())
         for name, key in (("sent", "bytes_sent"), ("received", "bytes_received"))
     ]
