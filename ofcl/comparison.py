@@ -56,6 +56,7 @@ class Line:
     A_over_clients: Spread  # of the clients' means over seeds
     F_over_clients: Spread
     A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
+    left_out: int = 0  # runs of a seed that another run has too, with another result
 
 
 def over_seeds(values: Sequence[float | None]) -> Spread:
@@ -118,7 +119,10 @@ def compare_results(runs: Iterable[tuple[Settings, Result]]) -> list[Line]:
     for settings, result in runs:
         groups[experiment(settings)].append((settings, result))
     told = telling([of_one[0][0] for of_one in groups.values()])
-    lines = [_line(_one_of_each_seed(of_one), told) for of_one in groups.values()]
+    lines = [
+        replace(_line(_one_of_each_seed(of_one), told), left_out=_contradicted(of_one))
+        for of_one in groups.values()
+    ]
     lines.sort(key=lambda line: -(line.A.mean or 0))
     return [_against(lines[0], line) for line in lines]
 
@@ -137,6 +141,16 @@ def _against(best: Line, line: Line) -> Line:
 def _one_of_each_seed(runs: list[tuple[Settings, Result]]) -> list[tuple[Settings, Result]]:
     """A seed that was run twice gives the same result twice, which says nothing of the spread."""
     return list({settings.seed: (settings, result) for settings, result in runs}.values())
+
+
+def _contradicted(runs: list[tuple[Settings, Result]]) -> int:
+    """How many runs came to another result than the one of their seed that counts.
+
+    Their data may be others that have the same name, or a GPU has rounded otherwise.
+    """
+    counting = {settings.seed: result for settings, result in _one_of_each_seed(runs)}
+    others = (replace(result, seconds=counting[s.seed].seconds) for s, result in runs)
+    return sum(counting[s.seed] != other for (s, _), other in zip(runs, others, strict=True))
 
 
 def telling(settings: Sequence[Settings]) -> list[str]:

@@ -362,6 +362,8 @@ def check_combination(settings: Settings) -> None:
         for name, field in fields.items()
         if getattr(settings, name) not in (field.default, named.get(name, field.default))
     ]
+    if settings.dp_clip is None and (noise := {"dp_noise", "dp_delta"} & set(given)):
+        raise OfclError(f"{min(noise)} would do nothing without dp_clip, how far an update may go")
     if not settings.streams:
         if lost := [name for name in _STREAMS_ONLY if name in given]:
             raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")

@@ -69,7 +69,9 @@ class Run:
         if out is not None:
             self.directory = RunDirectory(out)
             parties = self._parties
-            self.directory.create(self.settings, parties.labels, parties.form, _made_with())
+            self.directory.create(
+                self.settings, parties.labels, parties.form, _made_with(), parties.fingerprint
+            )
             self._lock = self.directory.lock()
 
     @classmethod
@@ -103,6 +105,7 @@ class Run:
             run._resumed = True
             if not settings.streams:
                 directory.check_labels(run._parties.first_labels)
+                directory.check_data(run._parties.fingerprint)
             if checkpoint is not None:
                 run.events = counted(directory, checkpoint.events)
                 run._seconds = checkpoint.seconds
@@ -285,6 +288,8 @@ def run(
     """
     if streams and isinstance(streams, list | tuple):
         settings.setdefault("clients", len(streams))
+    if isinstance(test, str | Path):
+        settings["test"], test = str(test), ()
     if dataset is not None:
         settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
     data = None if isinstance(dataset, str) else dataset

@@ -53,6 +53,7 @@ class Parties:
     pattern: Pattern = field(default_factory=Pattern)
     tested: bool = False  # whether streams have samples to test on
     form: State = field(default_factory=dict)  # kind of the samples; how images were normalised
+    fingerprint: str = ""  # of a dataset
     agreed: State = field(default_factory=dict)  # with parties elsewhere, for a checkpoint
 
     @property
@@ -89,6 +90,7 @@ def dataset_parties(
     device = build.find_device(settings.device)
     shares = build.build_shares(settings, dataset)
     warnings = [*dataset.notes, *check(settings, dataset, shares)]
+    fingerprint = dataset.fingerprint()
     dataset = dataset.to(device)
     numbers = [] if elsewhere else range(len(shares))
     return Parties(
@@ -99,6 +101,7 @@ def dataset_parties(
         warnings=warnings,
         batches=sum(sum(build.task_lengths(settings, share)) for share in shares),
         form=_form(dataset),
+        fingerprint=fingerprint,
     )
 
 
@@ -112,7 +115,7 @@ class Elsewhere:
     """Makes clients in another process: it travels, so it names the data and does not hold them."""
 
     settings: Settings  # as a run has found them
-    saved: Path | None  # a dataset that has no name
+    saved: Path | None  # a dataset that was handed in; None: the settings name it
 
     def __call__(self) -> Callable[[int], Client]:
         """Reads the data; gives what makes a client of its number."""
@@ -126,7 +129,7 @@ class Elsewhere:
 
 
 def save_dataset(dataset: Dataset, folder: Path) -> Path:
-    """Keeps a dataset that has no name, for those who make clients elsewhere."""
+    """Keeps a dataset that was handed in, for those who make clients elsewhere."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels)})
     save_file(tensors, folder / "dataset.safetensors")
@@ -255,6 +258,9 @@ def held_samples(
     else:
         held = [sample for item in test for sample in samples_of_item(item, 0)]
     try:
+        for bad in held:
+            if bad.problem:
+                raise ValueError(bad.problem)
         return [
             replace(sample, x=live[0].form.checked(sample.x), label=label_name(sample.label))
             for sample in held

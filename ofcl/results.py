@@ -91,8 +91,9 @@ def summarise(
     return Result(
         A=metrics.mean(metrics.last_accuracy(rows) for rows in to_its_end(accuracy)),
         F=metrics.mean(metrics.forgetting(rows) for rows in to_its_end(accuracy)),
-        global_A=metrics.last_accuracy(global_accuracy),
-        global_F=metrics.forgetting(global_accuracy),
+        # Without a round, the global model has not learned anything.
+        global_A=metrics.last_accuracy(global_accuracy) if rounds else None,
+        global_F=metrics.forgetting(global_accuracy) if rounds else None,
         balanced_accuracy=metrics.mean(map(metrics.balanced_accuracy, last("test"))),
         validation_A=metrics.mean(
             metrics.last_accuracy(rows) for rows in to_its_end(matrix("validation"))

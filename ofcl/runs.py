@@ -45,21 +45,27 @@ class RunDirectory:
 
     def check_new(self) -> None:
         """Refuses a directory that has something in it."""
-        left = {"settings.toml.partial"}  # of a process that was killed right here
+        # Of a process that was killed right here, and what clients elsewhere are to find.
+        left = {"settings.toml.partial", "clients"}
         if self.path.exists() and (
-            not self.path.is_dir() or {p.name for p in self.path.iterdir()} - left
+            not self.path.is_dir() or self.started() or {p.name for p in self.path.iterdir()} - left
         ):
             run = (self.path / "settings.toml").exists()
             choices = f"go on with it: ofcl resume {self.path}; or " if run else ""
             raise OfclError(f"'{self.path}' exists; {choices}give another directory with --out")
 
     def create(
-        self, settings: Settings, labels: tuple[str, ...], form: State, made_with: State
+        self,
+        settings: Settings,
+        labels: tuple[str, ...],
+        form: State,
+        made_with: State,
+        fingerprint: str = "",
     ) -> None:
         """Makes the directory of a new run."""
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
-        told = {"form": form, "made_with": made_with}
+        told = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             write_whole(self.path / "settings.toml", to_toml({**values, **told}))
@@ -78,6 +84,16 @@ class RunDirectory:
         if saved != list(labels):
             raise OfclError(
                 f"'{self.path}' was made with the labels {saved}, but the data have {list(labels)}"
+            )
+
+    def check_data(self, fingerprint: str) -> None:
+        """Refuses other data than the run's: their rows, or the split, may be others."""
+        saved = self.told().get("fingerprint")  # older runs have none
+        if saved and fingerprint and saved != fingerprint:
+            raise OfclError(
+                f"the data are not those with which '{self.path}' was made: rows were added or "
+                "changed, or they are read in another way. Restore them; data that were made in "
+                "Python are given again: ofcl.resume(…, dataset=…)"
             )
 
     def told(self) -> dict[str, Any]:

@@ -48,9 +48,12 @@ def presets() -> list[str]:
 
 
 def load_settings(path: str | Path) -> dict[str, Any]:
-    """The values of a settings file, or of a shipped preset when no such file exists."""
+    """The values of a settings file, or of a shipped preset when no such file exists.
+
+    Of a protocol, its name alone: what the paper sets for a dataset goes before its values.
+    """
     if not Path(path).exists() and str(path) in presets():
-        return preset(str(path))
+        return {"protocol": str(path)} if str(path) in PROTOCOLS else preset(str(path))
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -67,7 +70,7 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             "Use the ofcl that wrote it, or write the settings anew"
         )
     # What a run adds to its own settings file, for readers; it does not determine the run again.
-    for name in ("made_with", "labels", "form"):
+    for name in ("made_with", "labels", "form", "fingerprint"):
         values.pop(name, None)
     return values
 

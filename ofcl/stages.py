@@ -95,7 +95,7 @@ class Simulated(Here):
         from ofcl.engines.flower_sim import Simulation
 
         saved = None
-        if self.dataset is not None and not self.dataset.source:
+        if self.dataset is not None:  # it may have been read or changed in a way of its own
             saved = self._folder / "data"
             save_dataset(self.dataset, saved)
         settings = parties.settings
@@ -116,6 +116,8 @@ def find_stage(
     out: Path | None,
 ) -> Stage:
     """The stage that the settings ask for."""
+    if test and not (streams or settings.streams):
+        raise OfclError("test is for streams; a dataset has a test part of its own")
     if settings.engine == "local":
         return Here(dataset, streams, test)
     if settings.engine == "flower":

@@ -104,7 +104,7 @@ def test_inspect_shows_columns_classes_and_a_command(ofcl, table):
     assert ["numbers", "age,", "pulse"] in words
     assert ["b", "20"] in words
     assert "suggested: 2 tasks of about 1.5 classes of 3" in err
-    assert f"ofcl run --dataset {table} --label 'diagnosis' --tasks 2" in err
+    assert f"ofcl run --dataset {table} --label diagnosis --tasks 2" in err
 
 
 def test_inspect_of_mixed_images_suggests_a_size(ofcl, tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -25,6 +27,17 @@ def test_protocols_are_told_apart_by_their_name(tmp_path, blobs):
     }
     seeds = {(line.settings["protocol"], line.settings["lr"]): line.seeds for line in lines}
     assert seeds == {("sound", 0.003): (0, 1), ("published", 3e-4): (0,), ("sound", 0.02): (0,)}
+
+
+def test_runs_that_contradict_each_other_are_told_of(tmp_path, blobs):
+    """The same settings and seed, but other data of the same name."""
+    others = replace(blobs, x_train=blobs.x_train.flip(0), y_train=blobs.y_train.flip(0))
+    for name, data in (("a", blobs), ("b", blobs), ("c", others)):
+        ofcl.run(data, out=tmp_path / name, **TINY)
+    (line,), _ = compare([tmp_path])
+    assert (line.seeds, line.left_out) == ((0,), 2)
+    (line,), _ = compare([tmp_path / "a", tmp_path / "b"])
+    assert (line.seeds, line.left_out) == ((0,), 0)
 
 
 def test_published_spreads_over_clients(tmp_path, blobs):

@@ -51,6 +51,20 @@ def test_every_preset_is_valid(name):
     assert make_settings(load_settings(name), {}).protocol in ("sound", "published")
 
 
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+@pytest.mark.parametrize("dataset", ["crc-tissue", "kc-cell", "yahoo", "cifar10"])
+def test_a_protocol_by_its_file_is_the_protocol_by_its_name(protocol, dataset):
+    by_name = make_settings({"protocol": protocol, "dataset": dataset})
+    assert make_settings(load_settings(protocol), {"dataset": dataset}) == by_name
+
+
+@pytest.mark.parametrize("values", [{"dp_noise": 4.0}, {"dp_delta": 1e-6}])
+def test_noise_that_nobody_adds_is_refused(values):
+    with pytest.raises(OfclError, match="would do nothing without dp_clip"):
+        make_settings(values)
+    assert make_settings({**values, "dp_clip": 1.0}).dp_clip == 1.0
+
+
 def test_overrides_are_toml_or_text():
     assert parse_override("loss=ace") == ("loss", "ace")
     assert parse_override("augment=false") == ("augment", False)

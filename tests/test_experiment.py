@@ -1,5 +1,6 @@
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -79,6 +80,25 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, blobs):
         "seconds": 0,
     }
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("change", ["more rows", "another split", "other numbers"])
+def test_a_run_does_not_go_on_with_other_data(tmp_path, blobs, change):
+    next(iter(Run(settings(), blobs, tmp_path / "run")))
+    other = {
+        "more rows": {"x_train": torch.cat([blobs.x_train, blobs.x_train[:1]]),
+                      "y_train": torch.cat([blobs.y_train, blobs.y_train[:1]])},
+        "another split": {"x_test": blobs.x_test[1:], "y_test": blobs.y_test[1:]},
+        "other numbers": {"x_train": blobs.x_train + 1e-3},
+    }[change]  # fmt: skip
+    with pytest.raises(OfclError, match="the data are not those with which"):
+        ofcl.resume(tmp_path / "run", dataset=replace(blobs, **other))
+    assert ofcl.resume(tmp_path / "run", dataset=blobs).rounds > 0
+
+
+def test_samples_to_test_on_are_for_streams(blobs):
+    with pytest.raises(OfclError, match="test is for streams"):
+        ofcl.run(blobs, test=[([0.0] * 4, "a")], **TINY)
 
 
 def test_events_of_a_resumed_run_are_counted_once(tmp_path, blobs):

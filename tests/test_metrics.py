@@ -62,12 +62,19 @@ def test_a_client_with_fewer_tasks_counts_to_the_end():
         Evaluated(1, 0, wrong, [], wrong),
         Evaluated(0, 1, right + right, [], right + right),
         Evaluated(0, 2, right * 3, [], right * 3),
+        Round(1, [0, 1], [5, 5], 100, 80),
     ]
     result = summarise(events, clients=2, tasks=None, seconds=0.0)
     assert result.A == 50.0
     assert result.global_accuracy == [[50.0, None, None], [50.0, 100.0, None], [50.0, 100.0, 100.0]]
     assert result.global_A == pytest.approx(250 / 3)
     assert result.global_F == 0.0
+    without_rounds = summarise(events[:-1], clients=2, tasks=None, seconds=0.0)
+    assert (without_rounds.A, without_rounds.global_A, without_rounds.global_F) == (
+        50.0,
+        None,
+        None,
+    )
 
 
 def test_clients_without_test_data_do_not_count():

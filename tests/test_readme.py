@@ -94,7 +94,7 @@ def test_a_table(tmp_path):
     patients(tmp_path / "patients.csv")
     finish(start(only("patients.csv"), cwd=tmp_path))
     result = json.loads((the_run(tmp_path) / "result.json").read_text())
-    assert result["global_A"] is not None
+    assert result["A"] is not None
 
 
 def test_watched_folders_and_ctrl_c(tmp_path):

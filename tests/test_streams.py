@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import ofcl
 from ofcl import OfclError, Run, make_settings
@@ -135,6 +136,19 @@ def test_iterators_must_be_brought_again(tmp_path):
     run._lock.close()
     with pytest.raises(OfclError, match="resume it from Python, with streams"):
         ofcl.resume(tmp_path / "run")
+
+
+def test_a_folder_of_images_to_test_on(tmp_path):
+    for label, value in (("cat", 0), ("dog", 250)):
+        (tmp_path / "in" / label).mkdir(parents=True)
+        for n in range(6):
+            pixels = np.full((9, 9), value + n % 3, dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "in" / label / f"{n}.png")
+    values = {"streams": [f"watch:{tmp_path / 'in'}"], "test": str(tmp_path / "in"), "idle": 0.2,
+              "model": "mlp", "hidden": 8, "batch_size": 4}  # fmt: skip
+    with pytest.warns(UserWarning, match="no round will happen"):
+        result = ofcl.run(**values)
+    assert result.A is not None
 
 
 def test_parties_with_samples_of_different_form_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -108,7 +109,7 @@ def inspect(
         root=root or data_root(),
         label=label,
         text=text,
-        columns=tuple(columns.split(",")) if columns else (),
+        columns=tuple(c.strip() for c in columns.split(",")) if columns else (),
         on_bad="skip" if on_bad == "skip" else "stop",
         track=track,
     )
@@ -156,9 +157,11 @@ def _classes(raw: Raw) -> None:
 def _suggest(raw: Raw, path: str, how: Reading, mixed: bool) -> None:
     classes = len(np.unique(raw.train.y))
     tasks = usual_tasks(classes)
-    options = [f"--dataset {path}"]
-    options += [f"--label '{how.label}'"] if how.label else []
-    options += [f"--text '{how.text}'"] if how.text else []
+    options = [f"--dataset {shlex.quote(path)}"]
+    options += [f"--label {shlex.quote(how.label)}"] if how.label else []
+    options += [f"--text {shlex.quote(how.text)}"] if how.text else []
+    options += [f"--set columns={shlex.quote(','.join(how.columns))}"] if how.columns else []
+    options += ["--on-bad skip"] if how.on_bad == "skip" else []
     options += ["--image-size 32"] if mixed else []
     err_console.print(
         f"suggested: {tasks} task{'s' if tasks > 1 else ''} of about {classes / tasks:.3g} classes "

@@ -180,6 +180,11 @@ def compare(
     lines, unfinished = compare_runs(directories)
     for path in unfinished:
         warn(f"{path} is not finished: ofcl resume {path}")
+    if left_out := sum(line.left_out for line in lines):
+        warn(
+            f"left out: {left_out} of a seed that was run before, with the same settings and "
+            "another result (other data? a GPU?); the last one in the order of names counts"
+        )
     if as_json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
     elif lines:

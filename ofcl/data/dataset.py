@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,6 +13,8 @@ from ofcl.devices import constant
 from ofcl.errors import OfclError
 
 Kind = Literal["image", "vector"]
+
+LOOKED_AT = 1000  # samples of each part, to tell data from others
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,18 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
         return tuple(self.x_train.shape[1:])
+
+    def fingerprint(self) -> str:
+        """Tells other data, or the same in another order or split, from these.
+
+        Of the labels, and of samples from all over the train and the test part.
+        """
+        digest = hashlib.sha256()
+        for x, y in ((self.x_train, self.y_train), (self.x_test, self.y_test)):
+            spread = torch.linspace(0, max(len(x) - 1, 0), min(len(x), LOOKED_AT)).long()
+            for tensor in (torch.tensor(x.shape), y.cpu(), x[spread.to(x.device)].cpu()):
+                digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def to(self, device: torch.device) -> Dataset:
         """The same data with the samples on another device; labels stay, they are counted here."""

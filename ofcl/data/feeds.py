@@ -255,11 +255,12 @@ def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -
     if not path.exists():
         raise OfclError(f"no file or folder '{path}' to test on")
     rows = Rows(how, task, known)
-    files = sorted(visible_files(str(path))) if path.is_dir() else [str(path)]
+    files = sorted(map(Path, visible_files(str(path)))) if path.is_dir() else [path]
+    folder = path if path.is_dir() else path.parent
     samples = [
         sample
         for file in files
-        for sample in rows.of_file(Path(file), os.path.basename(file), Position())
+        for sample in rows.of_file(file, str(file.relative_to(folder)), Position())
     ]
     for bad in samples:
         if bad.problem:

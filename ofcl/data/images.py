@@ -176,13 +176,18 @@ def _deep_pixels(image: Image.Image) -> np.ndarray:
     return pixels
 
 
+WHITE = (2**8 - 1, 2**12 - 1, 2**16 - 1)  # of the depths that files of 16 bits usually hold
+
+
 def _eight_bits(image: Image.Image, top: float | None) -> Image.Image:
-    """Images of 8 bits as they are, others brought to 8."""
+    """Images of 8 bits as they are; others from 12 or 16, whichever hold `top`, or from 0 … 1."""
     from PIL import Image
 
     if not _is_deep(image):
         return image
     pixels = _deep_pixels(image)
     top = float(pixels.max()) if top is None else top
-    unit = 255.0 if image.mode == "F" and top <= 1 else 1 / 256 if top > 255 else 1.0
-    return Image.fromarray((pixels * unit).astype(np.uint8))
+    if image.mode == "F" and pixels.max() <= 1:
+        top = 1.0
+    white = 1 if image.mode == "F" and top <= 1 else next(most for most in WHITE if top <= most)
+    return Image.fromarray((pixels * (255 / white)).astype(np.uint8))

@@ -64,7 +64,10 @@ def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
     """The part of the data that is asked for, before anything costly is done with it."""
     raw = subset(raw, how)
     _check(raw, raw.train.y, raw.test.y if raw.test else None)
-    return split(raw.train, how.test_share) if raw.test is None else (raw.train, raw.test)
+    if raw.test is not None:
+        return raw.train, raw.test
+    train, test = split(raw.train, how.test_share)
+    return train, _part(test, raw, "test", how.subset.test_head, how.subset.test_per_class)
 
 
 def subset(raw: Raw, how: Reading) -> Raw:
@@ -86,8 +89,8 @@ def _part(part: Part, raw: Raw, what: str, head: int | None, per_class: int | No
     for c in range(len(raw.labels)):
         of_class = np.flatnonzero(part.y == c)
         drawn = numpy_generator(0, "subset", raw.name, what, c).permutation(of_class)[:per_class]
-        rows.append(np.sort(drawn))
-    return part[np.concatenate(rows)]
+        rows.append(drawn)
+    return part[np.sort(np.concatenate(rows))]
 
 
 def split(part: Part, test_share: float) -> tuple[Part, Part]:
@@ -120,7 +123,9 @@ def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Ten
         case "texts":
             make = functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
         case "table":
-            make = Standardisation.of(np.asarray(raw.train.samples)[: how.window])
+            # Rows from all over: files are often sorted by class.
+            spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
+            make = Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
         case "vectors":
             make = functools.partial(np.asarray, dtype=np.float32)
 

@@ -237,6 +237,7 @@ def _deal(
         rows = draw.permutation(np.flatnonzero(y_train == c))
         rows = rows[: max(round(len(rows) * share), 1)]
         held = len(rows) - int(len(rows) * (1 - validation)) if y_validation is None else 0
+        held = min(held, len(rows) - 1)  # something is left to learn
         validated = rows[:held] if y_validation is None else np.flatnonzero(y_validation == c)
         shares = draw.dirichlet(np.full(clients, alpha))
         pieces = {

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from ofcl import OfclError, Reading, load_dataset
+from ofcl.data.reading import Subset
 
 TEXTS = ("a cat sleeps", "a dog barks", "cats purr", "dogs run", "one more cat", "one more dog")
 
@@ -82,7 +83,10 @@ def test_images_of_different_sizes_need_one(tmp_path, read):
     assert data.x_train[:, 0, 5, 5].tolist() == [10, 20]
 
 
-@pytest.mark.parametrize(("values", "read_as"), [((200, 300), (0, 1)), ((100, 200), (100, 200))])
+@pytest.mark.parametrize(
+    ("values", "read_as"),
+    [((200, 300), (12, 18)), ((100, 200), (100, 200)), ((4095, 0), (255, 0))],
+)
 def test_16_bits_are_brought_to_8_alike(tmp_path, read, values, read_as):
     """One dark image among others is not taken for one of 8 bits."""
     for name, value in zip("ab", values, strict=True):
@@ -141,14 +145,23 @@ def test_the_scale_of_images_is_one_for_all_parts(tmp_path, read):
     assert read(tmp_path / "s.npz").x_train[:, 0, 0, 0].tolist() == [255, 0]
 
 
-def test_columns_are_standardised_by_the_first_window(tmp_path, read):
+def test_columns_are_standardised_by_rows_from_all_over(tmp_path, read):
     (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "train.csv").write_text("a,b,label\n1,0.1,x\n3,0.1,y\n100,0.3,x\n")
+    (tmp_path / "t" / "train.csv").write_text("a,b,label\n1,0.1,x\n100,0.3,x\n3,0.1,y\n")
     (tmp_path / "t" / "test.csv").write_text("label,b,a\nx,0.1,2\ny,1.1,5\n")
     data = read(tmp_path / "t", window=2)
-    assert data.x_train.tolist() == [[-1, 0], [1, 0], [98, pytest.approx(0.2)]]
+    assert data.x_train.tolist() == [[-1, 0], [98, pytest.approx(0.2)], [1, 0]]
     assert data.x_test.tolist() == [[0, 0], [3, 1]]
-    assert (data.y_train.tolist(), data.y_test.tolist()) == ([0, 1, 0], [0, 1])
+    assert (data.y_train.tolist(), data.y_test.tolist()) == ([0, 0, 1], [0, 1])
+
+
+def test_a_subset_of_each_class_leaves_columns_standardised(tmp_path, read):
+    rows = [f"{100 * (n % 4)},{n % 4}" for n in range(400)]
+    (tmp_path / "t.csv").write_text("a,label\n" + "\n".join(rows))
+    data = read(tmp_path / "t.csv", subset=Subset(train_per_class=60, test_per_class=3), window=50)
+    assert abs(data.x_train.mean()) < 0.2
+    assert abs(data.x_train.std() - 1) < 0.2
+    assert data.y_test.bincount().tolist() == [3] * 4
 
 
 def test_a_column_that_does_not_vary_is_only_shifted(tmp_path, read):

@@ -143,6 +143,14 @@ def test_a_long_tail():
     assert [len(rows) for share in other for rows in share.train] != counts
 
 
+def test_validation_leaves_every_class_something_to_learn():
+    y = np.array([0] * 20 + [1])
+    (share,) = build_scenario(y, y, 2, seed=0, clients=1, tasks=2, validation=0.05)
+    learned = np.concatenate(share.train)
+    assert (y[learned] == 1).sum() == 1
+    assert sum(len(rows) for rows in share.validation) == 1
+
+
 def test_validation_data_of_their_own_leave_train_whole():
     y, y_validation = labels(10, 10), labels(4, 6)
     shares = build_scenario(
