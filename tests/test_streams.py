@@ -146,9 +146,10 @@ def test_a_folder_of_images_to_test_on(tmp_path):
             Image.fromarray(pixels).save(tmp_path / "in" / label / f"{n}.png")
     values = {"streams": [f"watch:{tmp_path / 'in'}"], "test": str(tmp_path / "in"), "idle": 0.2,
               "model": "mlp", "hidden": 8, "batch_size": 4}  # fmt: skip
-    with pytest.warns(UserWarning, match="no round will happen"):
-        result = ofcl.run(**values)
-    assert result.A is not None
+    run = Run(make_settings(values))
+    for _ in run:
+        pass
+    assert run.result().A is not None
 
 
 def test_parties_with_samples_of_different_form_are_refused():
@@ -246,7 +247,7 @@ def test_samples_to_test_on_are_checked_at_the_start():
     for test, problem in (
         ([(np.ones(3), "a")], "vectors of 3, but so far it was vectors of 6"),
         ([(np.ones(6), None)], "the label is missing"),
-        ([3], "neither"),
+        ([3], "a stream brings"),
     ):
         with pytest.raises(OfclError, match=f"a sample to test on cannot be used: .*{problem}"):
             Run(make_settings(TINY), streams=[samples(0)], test=test)
