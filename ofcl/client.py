@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.data.stream import Batch, Stream
-from ofcl.devices import Coming
+from ofcl.devices import Coming, sent_all
 from ofcl.errors import OfclError
 from ofcl.evaluation import Tested
 from ofcl.events import Evaluated, Event, Learned, Remembered
@@ -281,7 +281,9 @@ class Client:
         for anchor, value in zip(self.anchor, state["anchor"], strict=True):
             anchor.copy_(value)
         if "released" in state:
-            self._start, self.released = dict(state["start"]), int(state["released"])
+            device = next(self.model.parameters()).device
+            self._start = sent_all(state["start"], device)
+            self.released = int(state["released"])
             self._noise.set_state(state["noise"])
         self.learner.load_state(state["learner"])
         self.stream.load_state(state["stream"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,6 +21,11 @@ def sent(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
     """A tensor or an array of the CPU on the device, behind what is queued there."""
     tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
     return tensor.to(device, non_blocking=True)
+
+
+def sent_all(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+    """Tensors that have come from another process, on the device."""
+    return {name: sent(tensor, device) for name, tensor in tensors.items()}
 
 
 class Coming:

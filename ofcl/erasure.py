@@ -39,6 +39,11 @@ class Remembered:
 
 def shelves(run: RunDirectory) -> list[Shelf]:
     """Where the clients of a run have their memories."""
+    if run.settings().engine == "flower":
+        raise OfclError(
+            f"'{run.path}' is a run between parties, each of which has its own memory: ofcl memory "
+            "list PARTY, there"
+        )
     clients = run.settings().clients
     apart = run.client_folders(clients)
     there = any(folder.exists() for folder in apart)

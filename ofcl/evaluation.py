@@ -46,16 +46,17 @@ class HeldOut:
 class SeenHeldOut:
     """Test data for a stream whose tasks nobody knows: a class belongs to the task it came in."""
 
-    def __init__(self, samples: Callable[[], Tensor], labels: Sequence[str],
+    def __init__(self, samples: Callable[[], Tensor], labels: Callable[[], Sequence[str]],
                  places: Callable[[], Mapping[str, int]]) -> None:  # fmt: skip
         self._samples, self._labels, self._places = samples, labels, places
 
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
         """How often the model is right on the classes seen so far, by the task they came in."""
-        if not self._labels:
+        labels = self._labels()
+        if not labels:
             return [[] for _ in seen]
         x, places = self._samples(), self._places()
-        y = torch.tensor([places.get(label, -1) for label in self._labels])
+        y = torch.tensor([places.get(label, -1) for label in labels])
         before: set[int] = set()
         rows = []
         for classes in seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -181,8 +182,11 @@ def live_parties(
     settings = build.resolve(settings, dataset)
     check_model(settings, dataset)
     dataset = dataset.to(build.find_device(settings.device))
-    held = held_samples(settings, test, live)
-    if known is not None and known["tested"] and not held:
+    test = list(test)
+    held = functools.cache(lambda: held_samples(settings, test, live))
+    if known is None:
+        held()  # what is wrong with them is said now
+    elif known["tested"] and not (test or settings.test):
         raise OfclError("this run was tested on samples of its own: resume it with test=…")
     warnings = []
     if len(feeds) < settings.min_clients:
@@ -203,7 +207,7 @@ def live_parties(
         warnings=warnings,
         batches=None,
         pattern=pattern,
-        tested=bool(held),
+        tested=bool(test or settings.test),
         form=_form(dataset),
     )
 
@@ -269,16 +273,21 @@ def held_samples(
         raise OfclError(f"a sample to test on cannot be used: {error}") from None
 
 
-def tested(held: Sequence[Sample], stream: LiveStream, vocabulary: Vocabulary) -> SeenHeldOut:
-    """The samples to test on, made ready as the stream's own are, when that is known."""
+def tested(
+    held: Callable[[], Sequence[Sample]], stream: LiveStream, vocabulary: Vocabulary
+) -> SeenHeldOut:
+    """The samples to test on, read and made ready as the stream's own are, when that is known.
+
+    Of a run that is resumed it is not before its checkpoint is loaded.
+    """
     made: list[Tensor] = []
 
     def samples() -> Tensor:
         if not made:
-            made.append(stream.form.tensor([sample.x for sample in held]))
+            made.append(stream.form.tensor([sample.x for sample in held()]))
         return made[0]
 
     def places() -> dict[str, int]:
         return {label: place for place, label in enumerate(vocabulary.labels)}
 
-    return SeenHeldOut(samples, [sample.label for sample in held], places)
+    return SeenHeldOut(samples, lambda: [sample.label for sample in held()], places)

@@ -11,6 +11,7 @@ from ofcl import Run, capture, make_settings
 from ofcl.events import Learned
 from tests.conftest import TINY
 from tests.conftest import TINY_IMAGES as QUICK
+from tests.test_remote import remotely
 
 pytestmark = [
     pytest.mark.cuda,
@@ -50,6 +51,33 @@ def test_resume_on_cuda(tmp_path, images, method):
     assert resumed.bytes_sent == whole.bytes_sent
     losses = [run.anytime_loss for run in (whole, resumed)]
     assert losses[1] == pytest.approx(losses[0], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"aggregation": "weighted", "previous_start": "initial"},
+        {"clip_norm": 1.0},
+        {"method": "mfcl", "synthetic": 8, "generator_steps": 2},
+        {"method": "fedcil", "synthetic": 8, "generator_steps": 2, "consolidation": 1},
+    ],
+    ids=str,
+)
+def test_what_comes_from_another_process_is_brought_to_the_device(tmp_path, images, change):
+    settings = make_settings({**TINY_IMAGES, "method": "er", **change, "device": "cuda"})
+    _, server, _ = remotely(tmp_path, settings, images)
+    assert server.round > 0
+    assert all(value.is_cuda for value in server.model.values())
+
+
+def test_a_private_run_is_resumed_on_cuda(tmp_path, images):
+    values = {**TINY_IMAGES, "method": "er", "dp_clip": 1.0, "dp_noise": 0.01, "device": "cuda",
+              "checkpoint_every": 5}  # fmt: skip
+    for n, _ in enumerate(Run(make_settings(values), images, tmp_path / "run")):
+        if n == 17:
+            break
+    assert ofcl.resume(tmp_path / "run", dataset=images).rounds > 0
 
 
 @pytest.fixture

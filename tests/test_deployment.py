@@ -212,9 +212,11 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
             time.sleep(draw.random())
             deployment.kill(name)
             deployment.client(name)
-        after_round(8)  # the server: Flower's process, and the one of the run
+        after_round(8)  # the server: Flower's process; the one of the run sees that, and ends
         deployment.kill("server")
-        deployment.kill("start")
+        assert deployment.processes.pop("start").wait(PATIENCE) == 2, deployment.told()
+        assert "has gone" in deployment.log("start")
+        assert "--resume" in deployment.log("start").splitlines()[-1]
         deployment.server()
         deployment.spawn("start", "start", deployment.folder, "--resume")
         after_round(11)  # somebody leaves for three rounds

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,17 +26,20 @@ from ofcl.data.scenario import build_scenario
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Request, pack_request
 from ofcl.engines.trust import Rejected
+from ofcl.erasure import shelves
 from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
 from ofcl.experiment import Run
 from ofcl.federation import keys
 from ofcl.federation.audit import Audit, fields_of
-from ofcl.federation.courier import Arrived
+from ofcl.federation.courier import ASK_AGAIN, Arrived, PostCourier
+from ofcl.federation.flower_fleet import Fleet, Refused
 from ofcl.federation.folders import Federation, is_loopback, load_party, load_server
 from ofcl.federation.host import BetweenParties, run_settings
 from ofcl.federation.member import Member, leaving, seal_saved
 from ofcl.federation.organiser import add_party, create, remove_party, renew
 from ofcl.federation.sources import open_source, settings_here
 from ofcl.federation.terms import (
+    Introduction,
     LabelSpace,
     Samples,
     Terms,
@@ -43,6 +50,7 @@ from ofcl.federation.terms import (
     unpack_terms,
 )
 from ofcl.parties import dataset_parties
+from ofcl.runs import RunDirectory
 from ofcl.sealing import Seal
 from ofcl.update import Update
 from tests.commands import ofcl as command
@@ -481,13 +489,72 @@ def test_two_introductions_lose_no_sample_of_a_stream_that_comes_once(monkeypatc
         monkeypatch.setattr("sys.stdin", pipe)
         source = open_source({"dataset": "-", "window": 2}, False, print)
         assert source.samples() == source.samples()
-        settings = travelling_settings(make_settings({"method": "er", "hidden": 8}))
-        terms = Terms(settings, 1, ("a", "b"), 0, source.samples())
+        made = make_settings({"method": "er", "hidden": 8, "batch_size": 4})
+        terms = Terms(travelling_settings(made), 1, ("a", "b"), 0, source.samples())
         client = source.client(terms, 0, ToldVocabulary(("a", "b")))
-        seen = 0
+        seen = []
         while client.stream.ready() and client.stream.next_task() is not None:
-            seen += len(next(client.stream).y)
-    assert seen == 30
+            seen.append(len(next(client.stream).y))
+    assert seen == [4] * 7 + [2]  # the run's mini-batches, not the party's
+
+
+def test_who_waits_for_a_first_sample_is_asked_once(monkeypatch):
+    """Or he would have to answer all of it when the sample comes."""
+    clock = [0.0]
+    monkeypatch.setattr("ofcl.federation.courier.time.monotonic", lambda: clock[0])
+
+    class Silent:
+        sent, answer = 0, None
+
+        def connected(self):
+            return {0: "its process"}
+
+        def send(self, party, content):
+            self.sent += 1
+            return str(self.sent)
+
+        def fetch(self, messages):
+            return {message: Arrived(self.answer) for message in messages if self.answer}
+
+    post = Silent()
+
+    def pause(seconds):
+        assert len(said) < 3, said
+        clock[0] += max(seconds, 1.0)
+        if clock[0] > 3600:
+            post.answer = introduction
+
+    source = open_source({"dataset": "digits"}, True, lambda _: None)
+    said = []
+    introduction = over_the_wire(pack(Introduction("hospital-a", source.labels, source.samples())))
+    courier = PostCourier(
+        post, ["hospital-a"], terms=None, deadline=None, pause=pause, tell=said.append
+    )
+    assert courier.introductions(1)[0].party == "hospital-a"
+    assert said == ["hospital-a is connected"]
+    assert post.sent <= 1 + 3600 / ASK_AGAIN
+
+
+def test_a_wrong_clock_is_told_from_a_wrong_key():
+    def refused(seconds):
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+        response = SimpleNamespace(status_code=401, headers={"date": date})
+        fleet = Fleet.__new__(Fleet)
+        fleet._address = "here:1"
+        with pytest.raises(Refused) as error:
+            fleet._judge(SimpleNamespace(response=response))
+        return str(error.value)
+
+    assert re.search(r"clock here is (29|30|31) s ahead of", refused(-30))
+    assert re.search(r"clock here is (399|400|401) s behind", refused(400))
+    assert "does not know this party's key" in refused(0)
+
+
+def test_memories_of_a_run_between_parties_are_at_the_parties(tmp_path):
+    run, _ = hosted(tmp_path, Here(members(tmp_path)), out=tmp_path / "run")
+    next(iter(run))
+    with pytest.raises(OfclError, match="ofcl memory list PARTY"):
+        shelves(RunDirectory(tmp_path / "run"))
 
 
 # Nobody is trusted

@@ -14,11 +14,12 @@ from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import pack_reply, pack_request, unpack_request
 from ofcl.engines.party import OldRequest, Party
 from ofcl.engines.remote import RemoteEngine
-from ofcl.engines.trust import Gate
+from ofcl.engines.trust import Gate, Rejected
 from ofcl.events import Evaluated, Learned, Remembered, Round
 from ofcl.parties import dataset_parties
 from ofcl.results import summarise
 from ofcl.state import flatten, unflatten
+from ofcl.update import Update
 from tests.conftest import TINY, TINY_IMAGES
 
 
@@ -273,6 +274,26 @@ def test_what_honest_clients_send_passes(tmp_path, blobs, change):
     assert_same(server.model, other.model)
     assert server.round == other.round > 3
     assert events == plain
+
+
+@pytest.mark.parametrize(("classes", "extras", "problem"), [
+    ({0: 0}, {}, "number of samples of a class is 0; expected 1 to 5"),
+    ({}, {"now": torch.tensor([99])}, "'now' is not a list of classes"),
+    ({}, {"now": torch.tensor([0.5])}, "'now' is not a list of classes"),
+    ({}, {"now": torch.tensor([1]), "past": torch.tensor([-1])}, "'past' is not a list"),
+    ({}, {"past": torch.tensor([1])}, "the classes of its task are missing"),
+    ({0: 5}, {"now": torch.tensor([0, 5])}, None),
+])  # fmt: skip
+def test_what_would_end_the_servers_run_is_rejected(blobs, classes, extras, problem):
+    settings = make_settings({**TINY, "clients": 3})
+    server = dataset_parties(settings, blobs).server
+    gate = gate_of(settings, server, class_counts=True, extras=bool(extras))
+    update = Update(0, dict(server.model), 5, classes, extras)
+    if problem is None:
+        gate._check_update(update, 0)
+    else:
+        with pytest.raises(Rejected, match=problem):
+            gate._check_update(update, 0)
 
 
 def spoil(state, draw):

@@ -138,6 +138,32 @@ def test_iterators_must_be_brought_again(tmp_path):
         ofcl.resume(tmp_path / "run")
 
 
+@pytest.mark.parametrize("header", ["v,u,label", "id,u,v,label"])
+def test_a_resumed_run_is_tested_by_the_same_columns(tmp_path, folders, monkeypatch, header):
+    monkeypatch.setattr(feeds, "SETTLED", 0.0)
+    monkeypatch.setattr(feeds, "LOOK", 0.0)
+    (tmp_path / "stream").mkdir()
+    draw = np.random.default_rng(0)
+    rows = [(*draw.normal(3 * (n % 2), 1, 2).round(3), "ab"[n % 2]) for n in range(80)]
+    lines = "".join(f"{u},{v - 9},{label}\n" for u, v, label in rows)
+    (tmp_path / "stream" / "a.csv").write_text(f"u,v,label\n{lines}")
+    test = "".join(
+        f"{v - 9},{u},{label}\n" if header[0] == "v" else f"7,{u},{v - 9},{label}\n"
+        for u, v, label in rows
+    )
+    (tmp_path / "test.csv").write_text(f"{header}\n{test}")
+    values = {"streams": [f"watch:{tmp_path / 'stream'}"], "test": str(tmp_path / "test.csv"),
+              "idle": 0.2, "model": "mlp", "hidden": 8, "window": 10, "batch_size": 4,
+              "checkpoint_every": 1, "lr": 0.01}  # fmt: skip
+    whole = Run(make_settings(values))
+    for _ in whole:
+        pass
+    for n, _ in enumerate(Run(make_settings(values), out=tmp_path / "run")):
+        if n == 6:
+            break
+    assert ofcl.resume(tmp_path / "run").A == whole.result().A > 80
+
+
 def test_a_folder_of_images_to_test_on(tmp_path):
     for label, value in (("cat", 0), ("dog", 250)):
         (tmp_path / "in" / label).mkdir(parents=True)

@@ -252,6 +252,8 @@ def start(
         if last is not None:
             path = last.path
             made = last.settings()
+            if set_ or out:
+                warn(f"going on with {path} as it was begun: --set and --out are not used")
         else:
             made = run_settings(
                 here.federation,
@@ -265,12 +267,12 @@ def start(
         lasting = {"lasting": 2 * made.round_timeout} if made.round_timeout else {}
         with contextlib.closing(FlowerPost(here, insecure=insecure, **lasting)) as post:
             stage = BetweenParties(here.federation, folder, post)
-            runs.begin(path)
             started = (
                 Run.resume(path, tell=say, stage=stage)
                 if last is not None
                 else Run(made, out=path, stage=stage, tell=say)
             )
+            runs.begin(path)  # not before it has begun: the one before can be gone on with
             print_result(out_console, drive(started, quiet))
         if (cost := started.epsilon()) is not None:
             told = f"ε {cost:.2f} at δ {made.dp_delta:g}"

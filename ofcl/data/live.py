@@ -226,9 +226,9 @@ class LiveStream:
         x = self.form.tensor([sample.x for sample in good])
         return Batch(x, y, None if name is None else task)
 
-    def belong_to(self, client: int, vocabulary: Vocabulary) -> None:
+    def belong_to(self, client: int, vocabulary: Vocabulary, batch_size: int) -> None:
         """Hands a stream that has been looked into to the client that learns from it."""
-        self._client, self._vocabulary = client, vocabulary
+        self._client, self._vocabulary, self._batch_size = client, vocabulary, batch_size
 
     def notices(self) -> list[Event]:
         """What there is to tell since it was last asked: new classes, samples left out."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from ofcl.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.client import Client
 from ofcl.data.live import StreamError
+from ofcl.devices import sent_all
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
 from ofcl.errors import OfclError
@@ -87,14 +88,16 @@ class Party:
     def _learned(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
         """Does what is asked, up to the next communication point or to where the stream fails."""
         engine = LocalEngine([client], pause=self._pausing(client))
+        device = next(client.model.parameters()).device
+        model, handed = (sent_all(tensors, device) for tensors in (request.model, request.handed))
         for step in request.steps:
             if step != "begin-task":
-                engine.receive(request.model, [client.number] if step == "take" else [])
+                engine.receive(model, [client.number] if step == "take" else [])
             elif client.between_tasks and client.task == request.task:  # if not, it has begun it
-                client.begin_task(request.model, request.handed)
+                client.begin_task(model, handed)
         events, failure = [], None
         try:
-            for event in engine.learn(request.model):
+            for event in engine.learn(model):
                 events.append(event)
         except _NothingToLearn:
             pass

@@ -9,9 +9,13 @@ model.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+import torch
+
 from ofcl.data.live import Vocabulary
+from ofcl.devices import sent_all
 from ofcl.engines.messages import (
     Reply,
     Request,
@@ -73,6 +77,7 @@ class RemoteEngine:
         self._handed: Tensors = {}
         self._task = 0  # that the clients have been told to begin
         self._updates: dict[int, Update] = {}  # of those that wait
+        self._device = torch.device("cpu")  # the server's
         self._untold: list[Event] = []
         self._released = 0
         self._waited_for: list[int] = []  # those of whom it was told last
@@ -82,6 +87,7 @@ class RemoteEngine:
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
         yield from self._told()
+        self._device = next(iter(global_model.values())).device
         while asked := self._at("learning"):
             self._save()
             requests = {client: self._request(client, global_model) for client in asked}
@@ -155,8 +161,8 @@ class RemoteEngine:
         return self._at("between-tasks")
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """What these clients have sent."""
-        return [self._updates[client] for client in clients]
+        """What these clients have sent, on the server's device."""
+        return [_on(self._device, self._updates[client]) for client in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Notes that these clients are to take the global model, and that all that wait go on."""
@@ -214,3 +220,8 @@ class RemoteEngine:
         for client in self._gone:
             self._status[client], self._steps[client] = "finished", []
             self._updates.pop(client, None)
+
+
+def _on(device: torch.device, update: Update) -> Update:
+    state, extras = (sent_all(tensors, device) for tensors in (update.state, update.extras))
+    return replace(update, state=state, extras=extras)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from ofcl.data.labels import label_name
@@ -102,7 +103,7 @@ class Gate:
             raise Rejected("class counts came, which nobody asked for")
         for place, count in update.classes.items():
             _count("place of a class", place, self._classes - 1)
-            _count("number of samples of a class", count, update.samples)
+            _count("number of samples of a class", count, update.samples, least=1)
         self._check_tensors(update.state)
         if update.extras and not self._extras:
             raise Rejected(f"'{next(iter(update.extras))}' came, which nobody asked for")
@@ -110,6 +111,22 @@ class Gate:
             raise Rejected("what the method sends besides the model is missing")
         for name, tensor in update.extras.items():
             _finite(name, tensor)
+        if update.extras:
+            self._check_classes(update.extras)
+
+    def _check_classes(self, extras: Tensors) -> None:
+        """The classes that a generative method tells of: those of its task, and past ones."""
+        for name in ("now", "past"):
+            classes = extras.get(name, torch.empty(0, dtype=torch.long))
+            known = torch.arange(self._classes)
+            if (
+                classes.dtype != torch.long
+                or classes.dim() != 1
+                or (not torch.isin(classes, known).all())
+            ):
+                raise Rejected(f"'{name}' is not a list of classes")
+        if "now" not in extras:
+            raise Rejected("the classes of its task are missing")
 
     def _check_tensors(self, state: Tensors) -> None:
         if state.keys() != self._model.keys():
@@ -177,9 +194,9 @@ def _same(what: str, given: Any, wanted: Any) -> None:
         raise Rejected(f"its {what} is {given!r}, not {wanted!r}")
 
 
-def _count(what: str, value: Any, most: int) -> None:
-    if type(value) is not int or not 0 <= value <= most:
-        raise Rejected(f"its {what} is {value!r}; expected 0 to {most}")
+def _count(what: str, value: Any, most: int, least: int = 0) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise Rejected(f"its {what} is {value!r}; expected {least} to {most}")
 
 
 def _finite(name: str, tensor: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ofcl.engines.messages import Request, pack_request
@@ -46,6 +46,16 @@ class Post(Protocol):
         """Nothing will be sent any more."""
 
 
+@dataclass
+class _Asked:
+    """Who has been asked, and has not answered yet."""
+
+    sent: dict[str, int] = field(default_factory=dict)  # message → party
+    process: dict[int, str] = field(default_factory=dict)  # party → that it was sent to
+    since: dict[int, float] = field(default_factory=dict)  # party → when that was
+    again: bool = False  # whether their answers count later, too
+
+
 class PostCourier:
     """Asks parties and waits for their answers.
 
@@ -73,6 +83,7 @@ class PostCourier:
         """Asks parties to introduce themselves, until so many have."""
         found: dict[int, Introduction] = {}
         told: list[str] = []
+        asked = _Asked(again=True)  # who waits for a first sample answers late
         while len(found) < wanted:
             connected = self._post.connected()
             parties = [party for party in range(len(self._names)) if party not in self._gone]
@@ -85,7 +96,8 @@ class PostCourier:
                     self._tell(f"waiting for {', '.join(away)} ({len(found)} of {wanted} are here)")
                 self._pause(LOOK_WHO)
                 continue
-            for party, state in self._asked({party: {} for party in there}, LOOK_WHO * 30).items():
+            contents: dict[int, State] = {party: {} for party in there}
+            for party, state in self._answers(contents, LOOK_WHO * 30, asked).items():
                 try:
                     introduction = unpack_introduction(state)
                     if introduction.party != self._names[party]:
@@ -104,15 +116,15 @@ class PostCourier:
             party: {"request": pack_request(request), "terms": terms}
             for party, request in requests.items()
         }
-        return self._asked(contents, self._deadline)
+        return self._answers(contents, self._deadline, _Asked())
 
-    def _asked(self, contents: Mapping[int, State], deadline: float | None) -> dict[int, State]:
+    def _answers(
+        self, contents: Mapping[int, State], deadline: float | None, asked: _Asked
+    ) -> dict[int, State]:
         """Asks those who are connected, and waits for all of them, at most until the deadline."""
         started = time.monotonic()
         answers: dict[int, State] = {}
-        sent: dict[str, int] = {}  # message → party
-        process: dict[int, str] = {}  # party → the process that it was sent to
-        since: dict[int, float] = {}  # party → when that was
+        sent, process, since = asked.sent, asked.process, asked.since
         looked = -LOOK_WHO
         connected: Mapping[int, str] = {}
         while True:
@@ -136,7 +148,8 @@ class PostCourier:
                     self._tell(f"{self._names[party]} could not answer; its own log says why")
                     self._failed[party] = time.monotonic()
             if deadline is not None and time.monotonic() - started >= deadline:
-                self._tell_late([p for p in contents if p not in answers and p in connected])
+                if not asked.again:
+                    self._tell_late([p for p in contents if p not in answers and p in connected])
                 return answers
             left = [
                 p

@@ -12,6 +12,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ PULL_WAIT = 0.05  # seconds until a message is asked for again that is not whole
 PULL_TIME = 30.0  # seconds until a message that is not whole is given up
 TRIES = 3  # to send an answer
 TEMPORARY = (502, 503, 504)
+CLOCKS_MAY_DIFFER = 4.0  # seconds; Flower refuses what was signed five ahead of its own clock
 
 
 class Refused(OfclError):
@@ -169,8 +172,22 @@ class Fleet:
         if status == 403:
             raise RunOver from None
         if status == 401:
-            raise self._unknown_key() from None
+            raise self._wrong_clock(error.response) or self._unknown_key() from None
         raise error
+
+    def _wrong_clock(self, response: Any) -> Refused | None:
+        """Why somebody with the right key is refused: what he signs carries the time."""
+        try:
+            there = parsedate_to_datetime(response.headers["date"])
+        except (KeyError, ValueError):
+            return None
+        ahead = (datetime.now(UTC) - there).total_seconds()
+        if abs(ahead) < CLOCKS_MAY_DIFFER:
+            return None
+        return Refused(
+            f"the clock here is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the one "
+            f"of the server at {self._address}, which refuses it for that; set both by NTP"
+        )
 
     def _unknown_key(self) -> Refused:
         return Refused(

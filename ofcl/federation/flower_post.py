@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ofcl.federation.folders import ServerFolder
 
 STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
+GONE = 5.0  # seconds after which a server that does not answer has gone
 WEEK = 7 * 24 * 3600.0  # seconds that a message may wait for its party
 
 _APP = """[project]
@@ -120,6 +121,7 @@ class FlowerPost:
                 root_certificates=authority,
                 token=token,
             )
+            grid._retry_invoker.max_time = GONE  # it would try for ever
             given = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
             if given.run.run_id != self._run:  # of a run whose process was killed; let it end
                 grid.close()
@@ -130,10 +132,25 @@ class FlowerPost:
             return grid
         raise OfclError("the server has not handed out the run's task")
 
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Says in words that the server has gone, or has been started again without this run."""
+        import httpx
+
+        try:
+            yield
+        except httpx.HTTPError as error:
+            raise OfclError(
+                f"the server at {self._server.here} has gone ({error}). What was learned is saved; "
+                f"when it is there again: ofcl federation start {self._server.folder} --resume"
+            ) from None
+
     def connected(self) -> Mapping[int, str]:
         """Who is connected; the time at which a process has connected tells processes apart."""
         found = {}
-        for name, node in nodes(self._client).items():
+        with self._reached():
+            listed = nodes(self._client)
+        for name, node in listed.items():
             if name in self._places and node.status == "online":
                 self._nodes[self._places[name]] = node.node_id
                 found[self._places[name]] = node.last_activated_at
@@ -149,7 +166,8 @@ class FlowerPost:
             message_type="query.ofcl",
             ttl=self._lasting,
         )
-        sent = list(self._grid.push_messages([message]))
+        with self._reached():
+            sent = list(self._grid.push_messages([message]))
         return str(sent[0] or "") if sent else ""
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Arrived]:
@@ -162,12 +180,14 @@ class FlowerPost:
         # An answer is handed out once; whoever asks for it again is told that there is none.
         if asked := [message for message in messages if message not in self._arriving]:
             request = PullAppMessagesRequest(message_ids=asked)
-            pulled = self._grid._runtime_client.PullMessages(request)
+            with self._reached():
+                pulled = self._grid._runtime_client.PullMessages(request)
             for proto, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
                 head = message_from_proto(proto)
                 parts = [part.object_id for part in iterate_object_tree(tree)]
                 self._arriving[head.metadata.reply_to_message_id] = _Arriving(head, parts)
-        found = {m: arrived for m in list(self._arriving) if (arrived := self._whole(m))}
+        with self._reached():
+            found = {m: arrived for m in list(self._arriving) if (arrived := self._whole(m))}
         for message in found:
             del self._arriving[message]
         return found

@@ -6,6 +6,7 @@ gave their names.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,13 +178,14 @@ class OwnStream:
     def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
         """A client that learns the stream from its beginning."""
         settings = settings_here(terms, self._values, clients=1)
-        if self._pattern.kind is None:  # it has begun this run before, and was started again
+        again = self._pattern.kind is None
+        if again:  # it has begun this run before, and was started again
             kind = "text" if terms.samples.embedder else terms.samples.kind
             self._pattern.kind = kind
             self._pattern.shape = () if kind == "text" else terms.samples.shape
         if self._first is not None:
             stream, self._first = self._first, None
-            stream.belong_to(number, vocabulary)
+            stream.belong_to(number, vocabulary, settings.batch_size)
         else:
             stream = self._stream(settings, vocabulary, number)
         dataset = stream.form.empty("stream", ())
@@ -191,7 +193,9 @@ class OwnStream:
         settings = build.resolve(settings, dataset)
         check_model(settings, dataset)
         dataset = dataset.to(build.find_device(settings.device))
-        held = held_samples(settings, (), [stream])
+        held = functools.cache(lambda: held_samples(settings, (), [stream]))
+        if not again:
+            held()  # what is wrong with them is said now
         test = tested(held, stream, vocabulary)
         return build.build_live_client(settings, dataset, number, stream, test)
 
