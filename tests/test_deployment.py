@@ -322,6 +322,9 @@ def test_status_and_stop_and_resume(deployed, tmp_path):
     assert deployed.processes.pop("start").wait(PATIENCE) == 130
     before = rounds_of(out)
     assert "--resume" in deployed.log("start").splitlines()[-1]
+    tiny = settings_file(tmp_path / "tiny.toml", {**LONG, "min_clients": 3, "memory": 1})
+    code, told = command("start", deployed.folder, tiny)  # it fails before it has begun
+    assert (code, "smaller than the number of classes" in told) == (2, True), told
     deployed.spawn("start", "start", deployed.folder, "--resume", "-q")
     deployed.wait_for(lambda: rounds_of(out) > before, "more rounds")
     code, told = here("stop", deployed.folder)
