@@ -70,8 +70,6 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
         tasks = min(tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
     found = {
         "dataset": settings.dataset if settings.streams else dataset.source or dataset.name,
-        # Who goes on with the run may do so from elsewhere.
-        "data_root": settings.data_root and str(Path(settings.data_root).expanduser().absolute()),
         "tasks": tasks,
         "model": model,
         "optimizer": optimizer,

@@ -342,6 +342,17 @@ _DATASETS_ONLY = (
 )  # fmt: skip
 
 
+def check_noise(settings: Settings) -> None:
+    """Refuses noise that nobody would add. Older runs that have it can be read all the same."""
+    for name in ("dp_noise", "dp_delta"):
+        if settings.dp_clip is None and getattr(settings, name) != _default(name):
+            raise OfclError(f"{name} would do nothing without dp_clip, how far an update may go")
+
+
+def _default(name: str) -> Any:
+    return Settings.model_fields[name].default
+
+
 def check_combination(settings: Settings) -> None:
     """Refuses values that cannot be together, or of which one would do nothing."""
     if settings.scoring_model == "current" and settings.rescore != "every-batch":
@@ -362,8 +373,6 @@ def check_combination(settings: Settings) -> None:
         for name, field in fields.items()
         if getattr(settings, name) not in (field.default, named.get(name, field.default))
     ]
-    if settings.dp_clip is None and (noise := {"dp_noise", "dp_delta"} & set(given)):
-        raise OfclError(f"{min(noise)} would do nothing without dp_clip, how far an update may go")
     if not settings.streams:
         if lost := [name for name in _STREAMS_ONLY if name in given]:
             raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")

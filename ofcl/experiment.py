@@ -19,7 +19,7 @@ import torch
 import ofcl
 from ofcl.algorithm import Engine, federate
 from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.config import Settings, make_settings
+from ofcl.config import Settings, check_noise, make_settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.feeds import Items
 from ofcl.data.live import Feed, StreamError
@@ -61,6 +61,7 @@ class Run:
         stage: Stage | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
+        check_noise(settings)
         if out is not None:
             RunDirectory(out).check_new()
         place = Path(out) if out is not None else None
@@ -105,7 +106,7 @@ class Run:
             run._resumed = True
             if not settings.streams:
                 directory.check_labels(run._parties.first_labels)
-                directory.check_data(run._parties.fingerprint)
+                directory.check_data(run._parties.fingerprint, tell)
             if checkpoint is not None:
                 run.events = counted(directory, checkpoint.events)
                 run._seconds = checkpoint.seconds

@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,9 +87,12 @@ class RunDirectory:
                 f"'{self.path}' was made with the labels {saved}, but the data have {list(labels)}"
             )
 
-    def check_data(self, fingerprint: str) -> None:
+    def check_data(self, fingerprint: str, tell: Callable[[str], None]) -> None:
         """Refuses other data than the run's: their rows, or the split, may be others."""
-        saved = self.told().get("fingerprint")  # older runs have none
+        saved = self.told().get("fingerprint")
+        if saved is None and fingerprint:
+            tell(f"'{self.path}' was begun by an earlier version, which read tables and images of "
+                 "more than 8 bits otherwise: what it learns from now on may not fit")  # fmt: skip
         if saved and fingerprint and saved != fingerprint:
             raise OfclError(
                 f"the data are not those with which '{self.path}' was made: rows were added or "

@@ -535,6 +535,34 @@ def test_who_waits_for_a_first_sample_is_asked_once(monkeypatch):
     assert post.sent <= 1 + 3600 / ASK_AGAIN
 
 
+def test_who_could_not_introduce_himself_is_asked_again_soon(monkeypatch):
+    clock, asked = [0.0], []
+    monkeypatch.setattr("ofcl.federation.courier.time.monotonic", lambda: clock[0])
+
+    class Failing:
+        def connected(self):
+            return {0: "its process"}
+
+        def send(self, party, content):
+            asked.append(clock[0])
+            return str(len(asked))
+
+        def fetch(self, messages):
+            return {message: Arrived(None) for message in messages}
+
+    def pause(seconds):
+        clock[0] += max(seconds, 1.0)
+        if clock[0] > 60:
+            raise KeyboardInterrupt
+
+    courier = PostCourier(
+        Failing(), ["a"], terms=None, deadline=None, pause=pause, tell=lambda _: None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        courier.introductions(1)
+    assert len(asked) > 5
+
+
 def test_a_wrong_clock_is_told_from_a_wrong_key():
     def refused(seconds):
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)

@@ -167,8 +167,9 @@ class WatchedFolder:
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
         """The samples of files, old ones first, then those that appear."""
         read: dict[str, list[int]] = self.known["read"]
-        unread = [name for name, entry in read.items() if taken.get(name, -1) < entry[2]]
-        for name in unread:  # not all of it was learned
+        # Of some not all was learned, or more: they had grown, and were not read to the end.
+        other = [name for name, entry in read.items() if taken.get(name, -1) != entry[2]]
+        for name in other:
             del read[name]
         rows, looks = Rows(self._how, self._task, self.known), _Looks(self._path)
         since = time.monotonic()

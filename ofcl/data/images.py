@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -58,7 +59,8 @@ def read_image(
     """One image (channels, height, width) uint8, resized if a side is given.
 
     `grey` None: one channel if the file has no colour, else three. `top` is the largest value of
-    all images with more than 8 bits, by which they are brought to 8; None: this one's own.
+    all images with more than 8 bits, by which they are brought to 8; None: this one's own. If it is
+    `UNKNOWN`, they have 16 bits, or numbers up to 1.
     """
     from PIL import ImageOps
 
@@ -176,6 +178,7 @@ def _deep_pixels(image: Image.Image) -> np.ndarray:
     return pixels
 
 
+UNKNOWN = math.inf  # the largest value of images that have not all been seen
 WHITE = (2**8 - 1, 2**12 - 1, 2**16 - 1)  # of the depths that files of 16 bits usually hold
 
 
@@ -187,7 +190,7 @@ def _eight_bits(image: Image.Image, top: float | None) -> Image.Image:
         return image
     pixels = _deep_pixels(image)
     top = float(pixels.max()) if top is None else top
-    if image.mode == "F" and pixels.max() <= 1:
-        top = 1.0
+    if top == UNKNOWN:
+        top = 1.0 if image.mode == "F" and pixels.max() <= 1 else WHITE[-1]
     white = 1 if image.mode == "F" and top <= 1 else next(most for most in WHITE if top <= most)
     return Image.fromarray((pixels * (255 / white)).astype(np.uint8))

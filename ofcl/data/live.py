@@ -185,9 +185,13 @@ class LiveStream:
         return True
 
     def _check(self) -> None:
-        while self._come:
-            self._append(self._checked(self._come[0]))
-            del self._come[0]
+        checked = 0
+        try:
+            for sample in self._come:
+                self._append(self._checked(sample))
+                checked += 1
+        finally:
+            del self._come[:checked]
 
     def _admitted(self) -> bool:
         """Whether all samples of the next batch have labels with a place."""

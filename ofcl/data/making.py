@@ -40,8 +40,8 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     _check(raw, y_train.numpy(), y_test.numpy())
     if raw.content == "table" and not torch.cat([x_train, x_test]).isfinite().all():
         raise OfclError(
-            f"'{raw.name}': a column hardly varies in the first {how.window} rows and is too large "
-            "later on; standardise from more rows with --set window=N, or mend the numbers"
+            f"'{raw.name}': a column hardly varies in {how.window} rows from all over and is too "
+            "large in others; standardise from more rows with --set window=N, or mend the numbers"
         )
     notes = raw.notes + damage.notes(raw.name) + _untested(raw, y_train.numpy(), y_test.numpy())
     return Dataset(

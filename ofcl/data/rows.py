@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ofcl.data.columns import Meaning, find_meaning
-from ofcl.data.images import Unreadable, is_image, read_image
+from ofcl.data.images import UNKNOWN, Unreadable, is_image, read_image
 from ofcl.data.live import Sample
 from ofcl.data.own.arrays import read_arrays
 from ofcl.data.reading import Damage, Reading
@@ -19,7 +19,6 @@ from ofcl.data.tables import Table, decode_line, parse_json_row, read_table, tab
 from ofcl.errors import OfclError
 from ofcl.state import State
 
-DEEP = 65535.0  # the largest value of grey images of 16 bits; of a stream nobody has seen all
 ARRAYS = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
 
 
@@ -79,7 +78,7 @@ class Rows:
             return
         if not Path(source).parent.name:
             raise OfclError(f"'{source}' lies in no subfolder, whose name would be its class")
-        image = read_image(path, self._how.image_size, top=DEEP)
+        image = read_image(path, self._how.image_size, top=UNKNOWN)
         yield Sample(image, Path(source).parent.name, None, source, 0)
 
     def _of_table(self, path: Path, source: str, at: Position) -> Iterator[Sample]:

@@ -142,6 +142,8 @@ class PostCourier:
                     sent[message], process[party], since[party] = party, connected[party], now
             for message, arrived in self._post.fetch(list(sent)).items():
                 party = sent.pop(message)
+                process.pop(party, None)  # who has failed may be asked again
+                since.pop(party, None)
                 if arrived.content is not None:
                     answers.setdefault(party, arrived.content)
                 elif party not in answers:

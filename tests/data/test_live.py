@@ -439,6 +439,30 @@ def test_a_bad_row_stays_in_the_way_until_it_is_mended(tmp_path, quickly, good_b
     assert (found + first_numbers(live))[: good_before + 3] == [*range(good_before), 7, 8, 9]
 
 
+@pytest.mark.parametrize("batches", range(5))
+@pytest.mark.parametrize("bad", [None, 9])
+def test_a_table_that_has_grown_is_gone_on_with(tmp_path, quickly, batches, bad):
+    """It was read to its end before, but not to its new one when the stream stops."""
+    write_csv(tmp_path / "a.csv", *((n, 0, "x") for n in range(4)))
+    live = stream(watch(tmp_path), batch_size=2)
+    found = first_numbers(live)
+    assert not live.ready()  # it has been looked at to the end
+    append(tmp_path / "a.csv", "".join(f"{'oh' if n == bad else n},0,x\n" for n in range(4, 12)))
+    if bad is None:
+        for _ in range(batches):
+            assert wait_for(live)
+            found += next(live).x[:, 0].tolist()
+        live = restart(live, watch(tmp_path), batch_size=2)
+    else:
+        for _ in range(1 + batches):
+            with pytest.raises(StreamError, match="'a.csv', line 11"):
+                while live.ready():
+                    found += next(live).x[:, 0].tolist()
+        write_csv(tmp_path / "a.csv", *((n, 0, "x") for n in range(12)))
+    assert (batches == 4 and bad is None) or wait_for(live)
+    assert found + first_numbers(live) == list(range(12))
+
+
 def test_of_a_pipe_what_cannot_be_used_stays_in_the_way():
     rows = lines({"x": [1, 0], "y": "a"}) + b"oh\n" + lines({"x": [2, 0], "y": "a"})
     reader, writer = os.pipe()
