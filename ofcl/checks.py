@@ -26,8 +26,11 @@ def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str
     if METHODS[settings.method].generative is not None:
         check_generative(settings, dataset)
     warnings = []
-    if settings.dp_clip is not None and settings.model == "slim-resnet18":
-        warnings += _noisy_statistics(settings)
+    if _noisy_statistics(settings):
+        warnings.append(
+            "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "
+            "batchnorm = 'local' keeps them at each client"
+        )
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
     elif METHODS[settings.method].generative is None:  # those end every task with a round
@@ -98,13 +101,9 @@ def check_generative(settings: Settings, dataset: Dataset) -> None:
         raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
 
 
-def _noisy_statistics(settings: Settings) -> list[str]:
-    if settings.batchnorm != "average" or not settings.dp_noise:
-        return []
-    return [
-        "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "
-        "batchnorm = 'local' keeps them at each client"
-    ]
+def _noisy_statistics(settings: Settings) -> bool:
+    noisy = settings.dp_clip is not None and settings.dp_noise > 0
+    return noisy and settings.model == "slim-resnet18" and settings.batchnorm == "average"
 
 
 def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:

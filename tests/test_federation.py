@@ -575,7 +575,8 @@ def test_a_wrong_clock_is_told_from_a_wrong_key():
 
     assert re.search(r"clock here is (29|30|31) s ahead of", refused(-30))
     assert re.search(r"clock here is (399|400|401) s behind", refused(400))
-    assert "does not know this party's key" in refused(0)
+    for near in (0, 60):  # Flower lets a clock be five minutes behind
+        assert "does not know this party's key" in refused(near)
 
 
 def test_memories_of_a_run_between_parties_are_at_the_parties(tmp_path):

@@ -34,7 +34,7 @@ PULL_WAIT = 0.05  # seconds until a message is asked for again that is not whole
 PULL_TIME = 30.0  # seconds until a message that is not whole is given up
 TRIES = 3  # to send an answer
 TEMPORARY = (502, 503, 504)
-CLOCKS_MAY_DIFFER = 4.0  # seconds; Flower refuses what was signed five ahead of its own clock
+AHEAD, BEHIND = 4.0, 300.0  # seconds of a clock; Flower refuses five ahead, and 305 behind
 
 
 class Refused(OfclError):
@@ -182,7 +182,7 @@ class Fleet:
         except (KeyError, ValueError):
             return None
         ahead = (datetime.now(UTC) - there).total_seconds()
-        if abs(ahead) < CLOCKS_MAY_DIFFER:
+        if -BEHIND < ahead < AHEAD:
             return None
         return Refused(
             f"the clock here is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the one "
