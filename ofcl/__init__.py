@@ -6,24 +6,25 @@
 True
 """
 
-__version__ = "0.1.0"
-
-from ofcl.aggregation import Server
 from ofcl.algorithm import federate
 from ofcl.client import Client
-from ofcl.config import Settings, make_settings
-from ofcl.data import load_dataset
 from ofcl.data.dataset import Dataset
-from ofcl.data.feeds import JsonLines, WatchedFolder
-from ofcl.data.reading import Reading
+from ofcl.data.live.feeds import JsonLines, WatchedFolder
+from ofcl.data.loading import load_dataset
+from ofcl.data.options import Reading
 from ofcl.data.scenario import build_scenario
 from ofcl.data.stream import ArrayStream, Batch
 from ofcl.engines.local import LocalEngine
 from ofcl.errors import OfclError
+from ofcl.evaluation.results import Result
 from ofcl.experiment import Run, resume, run
-from ofcl.memory import Memory, Policy
-from ofcl.results import Result
-from ofcl.uncertainty import bregman_information
+from ofcl.memory.memory import Memory
+from ofcl.memory.policy import Policy
+from ofcl.server import Server
+from ofcl.settings.layers import make_settings
+from ofcl.settings.schema import Settings
+from ofcl.uncertainty.scores import bregman_information
+from ofcl.version import __version__
 
 __all__ = [
     "ArrayStream",
@@ -41,6 +42,7 @@ __all__ = [
     "Server",
     "Settings",
     "WatchedFolder",
+    "__version__",
     "bregman_information",
     "build_scenario",
     "federate",

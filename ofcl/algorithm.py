@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ofcl.aggregation import Server
 from ofcl.events import Event, Round, TaskEnded
+from ofcl.server import Server
 from ofcl.state import State, Tensors, nbytes
 from ofcl.update import Update
 

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ofcl.compute.devices import Transfer, all_to_device
 from ofcl.data.stream import Batch, Stream
-from ofcl.devices import Coming, sent_all
 from ofcl.errors import OfclError
-from ofcl.evaluation import Tested
+from ofcl.evaluation.held_out import Tested
 from ofcl.events import Evaluated, Event, Learned, Remembered
 from ofcl.methods.learner import Learner, Learning
 from ofcl.models.head import grown, outputs, width
@@ -58,7 +58,7 @@ class Outcomes:
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self._outcomes = outcomes
-        self._coming = Coming(torch.stack([outcome.measurement for outcome in outcomes]))
+        self._coming = Transfer(torch.stack([outcome.measurement for outcome in outcomes]))
 
     def told(self) -> list[Event]:
         """What happened, as events; an error if something was not finite."""
@@ -201,7 +201,7 @@ class Client:
         if memory is None or not (now or self.learned >= self._told + TOLD_EVERY):
             return []
         self._told = self.learned
-        return [Remembered(self.number, self.task, self.learned, memory.held())]
+        return [Remembered(self.number, self.task, self.learned, memory.class_counts())]
 
     def _turn(self) -> None:
         """Turns to the next task."""
@@ -282,7 +282,7 @@ class Client:
             anchor.copy_(value)
         if "released" in state:
             device = next(self.model.parameters()).device
-            self._start = sent_all(state["start"], device)
+            self._start = all_to_device(state["start"], device)
             self.released = int(state["released"])
             self._noise.set_state(state["noise"])
         self.learner.load_state(state["learner"])

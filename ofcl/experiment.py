@@ -16,21 +16,24 @@ from typing import IO, Any
 import numpy as np
 import torch
 
-import ofcl
 from ofcl.algorithm import Engine, federate
-from ofcl.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.config import Settings, check_noise, make_settings
+from ofcl.assembly.participants import Parties
+from ofcl.assembly.stages import Hooks, Stage, find_stage
 from ofcl.data.dataset import Dataset
-from ofcl.data.feeds import Items
-from ofcl.data.live import Feed, StreamError
+from ofcl.data.live.feeds import Items
+from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
+from ofcl.evaluation.results import Result, summarise
 from ofcl.events import Event, Learned, TaskEnded
-from ofcl.parties import Parties
 from ofcl.privacy import epsilon
-from ofcl.results import Result, summarise
-from ofcl.runs import Recorder, RunDirectory, counted
-from ofcl.stages import Hooks, Stage, find_stage
+from ofcl.settings.layers import make_settings
+from ofcl.settings.rules import check_noise
+from ofcl.settings.schema import Settings
 from ofcl.state import State
+from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ofcl.storage.recorder import Recorder, counted
+from ofcl.storage.run_directory import RunDirectory
+from ofcl.version import __version__
 
 SECONDS_BETWEEN_SAVES = 10
 
@@ -322,7 +325,7 @@ def _finish(started: Run) -> Result:
 
 def _made_with() -> dict[str, Any]:
     return {
-        "ofcl": ofcl.__version__,
+        "ofcl": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,

@@ -19,13 +19,14 @@ from unittest.mock import MagicMock
 import torch
 import torch._dynamo  # looks for packages that are stood in for below, so it comes first
 
-from ofcl import Dataset, Run, build, make_settings
-from ofcl.draws import Draws
+from ofcl import Dataset, Run, make_settings
+from ofcl.assembly import build
 from ofcl.events import Evaluated, Learned, Round
-from ofcl.memory import Memory
-from ofcl.methods import cbr, er
-from ofcl.perturb import ImageViews, Perturbation
+from ofcl.memory.memory import Memory
+from ofcl.methods import policies as memory_policies
 from ofcl.seeds import generator, numpy_generator
+from ofcl.uncertainty.draw_ahead import Draws
+from ofcl.uncertainty.perturbations import ImageViews, Perturbation
 
 CLIENTS, TASKS, MEMORY, LR = 2, 2, 20, 0.1
 LARGE, LONG, LENGTH, SEEDS = 100, 3, 900, 100  # of the memories that draw at random
@@ -209,7 +210,7 @@ def _labelled(x, y) -> set:
 
 def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int, float]]]:
     """Of each task, how many samples their memory and ours hold at the end, and when these came."""
-    policies = {"cbr": cbr.policy, "er": er.policy}
+    policies = {"cbr": memory_policies.class_balanced, "er": memory_policies.reservoir}
     args = argparse.Namespace(dataset_name="newsgroup", input_size=1, memory_size=LARGE,
                               batch_size=10, balanced_update="random")  # fmt: skip
     parts = argparse.Namespace(generator=generator(seed, "keys"), rescore="every-batch")

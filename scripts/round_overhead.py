@@ -22,10 +22,10 @@ import threading
 import time
 from pathlib import Path
 
-from ofcl.federation.folders import Federation
-from ofcl.federation.organiser import create
-from ofcl.runs import RunDirectory
-from ofcl.settings_files import to_toml
+from ofcl.federation.setup.folders import Federation
+from ofcl.federation.setup.organiser import create
+from ofcl.settings.files import to_toml
+from ofcl.storage.run_directory import RunDirectory
 
 SMALL, LARGE = 270, 14_000  # hidden units: 20 thousand parameters, and a million
 PARTIES = ("a", "b", "c")

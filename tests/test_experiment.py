@@ -7,11 +7,11 @@ import torch
 
 import ofcl
 from ofcl import Dataset, OfclError, Run, make_settings
-from ofcl.checkpoint import load_checkpoint
 from ofcl.client import Outcomes
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
-from ofcl.runs import RunDirectory
+from ofcl.storage.checkpoint import load_checkpoint
+from ofcl.storage.run_directory import RunDirectory
 from tests.conftest import TINY, TINY_IMAGES, make_blobs
 
 

@@ -1,1 +1,5 @@
-"""Timing: what a mini-batch costs on this machine, by its parts and by what it grows with."""
+"""What a mini-batch costs on this machine (`ofcl bench`).
+
+workload   what is timed        breakdown   which part takes how long
+peer       the paper's code beside it        summary   the table and its JSON
+"""

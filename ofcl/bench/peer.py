@@ -20,7 +20,7 @@ from unittest.mock import MagicMock
 import torch
 from torch import nn
 
-from ofcl import build
+from ofcl.assembly import build
 from ofcl.bench.workload import WARM_UP, Workload, made_dataset, synchronise
 from ofcl.errors import OfclError
 

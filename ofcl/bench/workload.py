@@ -11,17 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ofcl import build
 from ofcl.algorithm import federate
+from ofcl.assembly import build
 from ofcl.client import Client
-from ofcl.config import make_settings
 from ofcl.data.dataset import Dataset
 from ofcl.data.stream import Batch
 from ofcl.engines.local import LocalEngine
-from ofcl.evaluation import HeldOut
+from ofcl.evaluation.held_out import HeldOut
 from ofcl.events import Event, Round
-from ofcl.memory import Memory, Policy, random_key
+from ofcl.memory.memory import Memory
+from ofcl.memory.policy import Policy, random_key
 from ofcl.seeds import generator
+from ofcl.settings.layers import make_settings
 from ofcl.state import State
 
 FEWEST = 640  # samples that the streams repeat: their values do not matter

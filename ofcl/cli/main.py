@@ -13,29 +13,30 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ofcl import __version__, config, settings_files
-from ofcl.build import build_reading
-from ofcl.cli import data as data_commands
-from ofcl.cli import federation as federation_commands
-from ofcl.cli import memory as memory_commands
-from ofcl.cli.bench import bench
-from ofcl.cli.driving import complete, drive
+from ofcl.assembly.build import build_reading
+from ofcl.cli import data_commands, federation_commands, memory_commands
+from ofcl.cli.bench_command import bench
 from ofcl.cli.progress import track as track_progress
-from ofcl.cli.report import report
-from ofcl.cli.reproduce import reproduce
+from ofcl.cli.report_command import report
+from ofcl.cli.reproduce_command import reproduce
+from ofcl.cli.run_loop import complete, drive
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
-from ofcl.comparison import compare as compare_runs
-from ofcl.data import load_dataset
-from ofcl.data.catalogue import DATASETS
 from ofcl.data.dataset import Dataset
+from ofcl.data.loading import load_dataset
+from ofcl.data.named.catalogue import DATASETS
 from ofcl.errors import OfclError, unknown
+from ofcl.evaluation.results import Result
 from ofcl.experiment import Interrupted, Run
 from ofcl.methods import METHODS
 from ofcl.models import MODELS
-from ofcl.results import Result
-from ofcl.runs import RunDirectory
-from ofcl.trackers import TRACKERS, check_trackers
+from ofcl.report.comparison import compare as compare_runs
+from ofcl.report.trackers import TRACKERS, check_trackers
+from ofcl.settings import files as settings_files
+from ofcl.settings.layers import make_settings
+from ofcl.settings.schema import Settings
+from ofcl.storage.run_directory import RunDirectory
+from ofcl.version import __version__
 
 app = typer.Typer(
     help="Online federated continual learning: several parties learn together from data that "
@@ -132,7 +133,7 @@ def run(
         "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
     }  # fmt: skip
-    made = config.make_settings(
+    made = make_settings(
         settings_files.load_settings(settings) if settings else {},
         {name: value for name, value in named.items() if value is not None},
         dict(map(settings_files.parse_override, set_ or [])),
@@ -224,7 +225,7 @@ def demo(
         highlight=False,
     )
     for method in ("none", "er", "cbr", "bi"):
-        made = config.make_settings(settings_files.preset("demo"), {"method": method})
+        made = make_settings(settings_files.preset("demo"), {"method": method})
         drive(Run(made, data, folder / method), quiet)
     lines, _ = compare_runs([folder])
     out_console.print(comparison_table(lines))
@@ -259,7 +260,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def run_seeds(
-    settings: config.Settings,
+    settings: Settings,
     data: Dataset | None,
     seeds: list[int],
     out: Path | None,
@@ -302,7 +303,7 @@ def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
         out_console.print(saved, highlight=False, soft_wrap=True, markup=False)
 
 
-def default_out(settings: config.Settings, of: str | None = None) -> Path:
+def default_out(settings: Settings, of: str | None = None) -> Path:
     """A new directory in runs/."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
@@ -321,7 +322,7 @@ def _preset_summary(name: str) -> str:
 def _settings_help() -> dict[str, str]:
     return {
         name: f"{field.description} (default {field.default!r})"
-        for name, field in config.Settings.model_fields.items()
+        for name, field in Settings.model_fields.items()
     }
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from ofcl.cli.terminal import say, warn
 from ofcl.errors import OfclError
-from ofcl.federation import folders
-from ofcl.federation.flower_link import control, nodes, register
-from ofcl.federation.folders import Federation, ServerFolder, load_server
+from ofcl.federation.server_side.flower_server import control, nodes, register
+from ofcl.federation.setup import folders
+from ofcl.federation.setup.folders import Federation, ServerFolder, load_server
 
 LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
 STARTING = 30.0  # seconds after which a server should answer

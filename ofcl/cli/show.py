@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ofcl.comparison import Line
-from ofcl.results import Result
+from ofcl.evaluation.results import Result
+from ofcl.report.comparison import Line
 
 
 def percent(value: float | None) -> str:

@@ -1,40 +1,11 @@
-"""Data: dataset → scenario (classes → tasks → clients) → one stream of mini-batches a client."""
+"""Data on the way to a client: raw samples → dataset → scenario → one stream for each client.
 
-from __future__ import annotations
+    loading      a dataset by name or path; `preparation` makes tensors of raw samples
+    dataset, raw, stream, scenario, options    the types that travel between the steps
+    named/       datasets by name, with their downloads and official formats
+    own/         a user's own data by path
+    files/       file formats: images, tables, texts, labels
+    live/        streams without an end: feeds, their samples, the growing vocabulary
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-
-from ofcl.data.catalogue import DATASETS
-from ofcl.data.dataset import Dataset
-from ofcl.data.making import make_dataset
-from ofcl.data.own import looks_like_path, read_own
-from ofcl.data.raw import Raw
-from ofcl.data.reading import Reading
-from ofcl.errors import unknown
-
-
-def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
-    """A dataset by name or path, before anything costly is done with it."""
-    if name not in DATASETS:
-        if looks_like_path(name):
-            return read_own(name, how)
-        raise unknown("dataset", name, DATASETS)
-    source = DATASETS[name]
-    source.prepare(name, how.root, tell)
-    return source.read(how.root)
-
-
-def load_dataset(
-    name: str, how: Reading | None = None, tell: Callable[[str], None] = print
-) -> Dataset:
-    """A dataset by name, or somebody's own by path.
-
-    >>> load_dataset("digits").shape
-    (1, 8, 8)
-    """
-    how = how or Reading()
-    dataset = make_dataset(read_raw(name, how, tell), how)
-    own = name not in DATASETS and Path(name).expanduser().exists()
-    return replace(dataset, source=str(Path(name).expanduser().resolve()) if own else name)
+May import `compute`, `events`, `state`, `seeds`, `errors`; nothing here knows a model.
+"""

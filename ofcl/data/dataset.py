@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ofcl.devices import constant
+from ofcl.compute.devices import constant
 from ofcl.errors import OfclError
 
 Kind = Literal["image", "vector"]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ofcl.data.labels import places, vocabulary
+from ofcl.data.files.labels import places, vocabulary
 from ofcl.errors import OfclError
 
 Content = Literal["image files", "images", "texts", "vectors", "table"]

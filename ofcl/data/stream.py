@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.devices import sent
+from ofcl.compute.devices import to_device
 from ofcl.events import Event
 from ofcl.state import State
 
@@ -95,7 +95,7 @@ class ArrayStream:
             raise StopIteration
         task, rows = self._batches[self._position]
         self._position += 1
-        samples = self._x[sent(rows, self._x.device)]
+        samples = self._x[to_device(rows, self._x.device)]
         return Batch(self._prepare(samples), self._y[torch.from_numpy(rows)], task)
 
     def state(self) -> State:

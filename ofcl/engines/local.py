@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ofcl.client import Client, Outcome, Outcomes
-from ofcl.devices import Lanes
+from ofcl.compute.devices import Lanes
 from ofcl.events import Event, from_json, to_json
 from ofcl.methods.stacked import MOST, Stack, stackable
 from ofcl.state import State, Tensors

@@ -14,8 +14,9 @@ from typing import Protocol
 
 import torch
 
-from ofcl.data.live import Vocabulary
-from ofcl.devices import sent_all
+from ofcl.compute.devices import all_to_device
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.gate import Gate, Rejected
 from ofcl.engines.messages import (
     Reply,
     Request,
@@ -25,7 +26,6 @@ from ofcl.engines.messages import (
     unpack_reply,
     unpack_update,
 )
-from ofcl.engines.trust import Gate, Rejected
 from ofcl.events import Appeared, Event, from_json, to_json
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -223,5 +223,5 @@ class RemoteEngine:
 
 
 def _on(device: torch.device, update: Update) -> Update:
-    state, extras = (sent_all(tensors, device) for tensors in (update.state, update.extras))
+    state, extras = (all_to_device(tensors, device) for tensors in (update.state, update.extras))
     return replace(update, state=state, extras=extras)

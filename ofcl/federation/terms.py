@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from ofcl.config import AT_PARTY, Settings
 from ofcl.data.dataset import Dataset, Kind
-from ofcl.data.live import Vocabulary
-from ofcl.engines.trust import Rejected, check_label
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.gate import Rejected, check_label
 from ofcl.errors import OfclError
+from ofcl.settings.rules import AT_PARTY
+from ofcl.settings.schema import Settings
 from ofcl.state import State
 
 MOST_LABELS = 10_000  # that a party may bring

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ofcl.memory import Policy
-from ofcl.methods import cbr, er, fedcil, mfcl, scored
+from ofcl.memory.policy import Policy
+from ofcl.methods import policies
+from ofcl.methods.generative import fedcil_client, fedcil_server, mfcl_client, mfcl_server
 from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.models import ACGAN_NAME
@@ -38,20 +39,22 @@ class Method:
 
 METHODS: dict[str, Method] = {
     "none": Method("no memory: plain federated learning on the stream", None),
-    "er": Method("experience replay from a reservoir", er.policy),
-    "cbr": Method("class-balanced replay, at random within a class", cbr.policy),
-    "lc": Method("class-balanced by least confidence", scored.by("lc")),
-    "ms": Method("class-balanced by margin", scored.by("ms")),
-    "rc": Method("class-balanced by ratio of confidence", scored.by("rc")),
-    "en": Method("class-balanced by entropy", scored.by("en")),
-    "bi": Method("class-balanced by Bregman information (the paper's)", scored.by("bi")),
+    "er": Method("experience replay from a reservoir", policies.reservoir),
+    "cbr": Method("class-balanced replay, at random within a class", policies.class_balanced),
+    "lc": Method("class-balanced by least confidence", policies.by_score("lc")),
+    "ms": Method("class-balanced by margin", policies.by_score("ms")),
+    "rc": Method("class-balanced by ratio of confidence", policies.by_score("rc")),
+    "en": Method("class-balanced by entropy", policies.by_score("en")),
+    "bi": Method("class-balanced by Bregman information (the paper's)", policies.by_score("bi")),
     "mfcl": Method(
         "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
-        generative=Generative(mfcl.client, mfcl.server, mfcl.refuses),
+        generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_client.refuses),
     ),
     "fedcil": Method(
         "no memory: every client trains a generator, the server consolidates them (Qi et al.)",
-        generative=Generative(fedcil.client, fedcil.server, fedcil.refuses, model=ACGAN_NAME),
+        generative=Generative(
+            fedcil_client.client, fedcil_server.server, fedcil_client.refuses, ACGAN_NAME
+        ),
     ),
 }
 """Every method by name."""

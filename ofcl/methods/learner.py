@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ofcl.data.stream import Batch
-from ofcl.memory import Memory
+from ofcl.memory.memory import Memory
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 

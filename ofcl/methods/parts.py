@@ -9,9 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ofcl.memory import Rekey
-from ofcl.perturb import Change
-from ofcl.uncertainty import Scorer
+from ofcl.memory.policy import Rekey
+from ofcl.uncertainty.perturbations import Change
+from ofcl.uncertainty.scorer import Scorer
 
 
 @dataclass(frozen=True)

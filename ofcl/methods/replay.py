@@ -9,17 +9,17 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ofcl.batching import batchable
-from ofcl.capture import Captured
+from ofcl.compute.batching import batchable
+from ofcl.compute.cuda_graphs import Captured
+from ofcl.compute.optimizers import descend
 from ofcl.data.stream import Batch
-from ofcl.draws import Draws
-from ofcl.losses import Loss, members
-from ofcl.memory import Memory
+from ofcl.memory.memory import Memory
 from ofcl.methods.learner import measured
+from ofcl.methods.losses import Loss, members
 from ofcl.models.head import grow_head, grow_optimizer, outputs
-from ofcl.optimizers import descend
-from ofcl.perturb import Change
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
+from ofcl.uncertainty.draw_ahead import Draws
+from ofcl.uncertainty.perturbations import Change
 
 
 class Lesson(NamedTuple):

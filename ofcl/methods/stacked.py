@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from ofcl.compute.optimizers import step_together
 from ofcl.data.stream import Batch
 from ofcl.methods.learner import Learner, measured
 from ofcl.methods.replay import Lesson, Replay
 from ofcl.models.mlp import MLP
-from ofcl.optimizers import step_together
 from ofcl.state import Tensors
 
 MOST = 16  # clients together; more at once leave the processor's caches

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ofcl.comparison import find_runs
 from ofcl.errors import OfclError
+from ofcl.report.comparison import find_runs
 
 HOST = "127.0.0.1"
 

@@ -10,13 +10,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ofcl import __version__
-from ofcl.comparison import Line, compare_results
-from ofcl.config import Settings
 from ofcl.errors import OfclError
-from ofcl.report import figures, tables
-from ofcl.report.parts import Drawn, RunPart, run_part, side_by_side
-from ofcl.report.reading import Experiment, RunView, read_experiments
+from ofcl.report import figures, result_tables
+from ofcl.report.comparison import Line, compare_results
+from ofcl.report.recorded_runs import Experiment, RunView, read_experiments
+from ofcl.report.sections import Drawn, RunPart, run_part, side_by_side
+from ofcl.settings.schema import Settings
+from ofcl.version import __version__
 
 SAMPLES = 60  # of each memory that are shown
 HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings that say nothing of an experiment
@@ -117,9 +117,9 @@ def as_html(report: Report, live: bool = False) -> str:
     environment.filters |= {"slug": slug, "number": number, "megabytes": megabytes}
     return environment.from_string(template).render(
         report=report,
-        columns=tables.COLUMNS,
-        rows=tables.rows(report.lines),
-        common=tables.common(report.lines),
+        columns=result_tables.COLUMNS,
+        rows=result_tables.rows(report.lines),
+        common=result_tables.common(report.lines),
         state=state,
         svg=lambda drawn: Markup(figures.as_svg(drawn.figure, names[id(drawn)])),
         style=Markup(style),
@@ -155,7 +155,7 @@ def save_figures(report: Report, folder: Path) -> list[Path]:
     """Every figure as SVG and PDF, and the table of the experiments as Markdown, LaTeX and CSV."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [path for name, d in report.figures() for path in figures.save(d.figure, folder / name)]
-    for suffix, form in tables.FORMS.items():
+    for suffix, form in result_tables.FORMS.items():
         path = folder / f"comparison.{suffix}"
         path.write_text(form(report.lines), encoding="utf-8")
         paths.append(path)

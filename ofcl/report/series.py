@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ofcl import metrics
-from ofcl.metrics import Row
+from ofcl.evaluation import metrics
+from ofcl.evaluation.metrics import Row
 
 POINTS = 60  # along a stream
 

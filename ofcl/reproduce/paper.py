@@ -9,8 +9,8 @@ from importlib import resources
 from typing import Any
 
 from ofcl.errors import OfclError, unknown
-from ofcl.perturb import IMAGE_PERTURBATIONS
 from ofcl.seeds import numpy_generator
+from ofcl.uncertainty.perturbations import IMAGE_PERTURBATIONS
 
 _METHODS: dict[str, dict[str, Any]] = {
     "FedAvg": {"method": "none", "aggregation": "fedavg"},

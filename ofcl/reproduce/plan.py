@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ofcl.assembly.build import find_device
 from ofcl.bench.workload import Bench, Workload
-from ofcl.build import find_device
-from ofcl.config import Settings, make_settings
-from ofcl.data.catalogue import DATASETS
+from ofcl.data.named.catalogue import DATASETS
+from ofcl.evaluation.results import Result
 from ofcl.methods import METHODS
-from ofcl.perturb import IMAGE_PERTURBATIONS
 from ofcl.reproduce.paper import Cell
-from ofcl.results import Result
-from ofcl.runs import RunDirectory
-from ofcl.uncertainty import SCORES
+from ofcl.settings.layers import make_settings
+from ofcl.settings.schema import Settings
+from ofcl.storage.run_directory import RunDirectory
+from ofcl.uncertainty.perturbations import IMAGE_PERTURBATIONS
+from ofcl.uncertainty.scores import SCORES
 
 _SHAPES: dict[str, tuple[int, ...]] = {
     "cifar10": (3, 32, 32), "cifar100": (3, 32, 32), "tinyimagenet": (3, 64, 64),

@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ofcl.models.mlp import MLP
-from ofcl.perturb import NoisyCopies
 from ofcl.report import figures
 from ofcl.seeds import generator, private
-from ofcl.uncertainty import bregman_information, least_confidence
+from ofcl.uncertainty.perturbations import NoisyCopies
+from ofcl.uncertainty.scores import bregman_information, least_confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ofcl import tabular
-from ofcl.comparison import Spread, over_clients, over_seeds
-from ofcl.metrics import forgetting, last_accuracy
+from ofcl.evaluation.metrics import forgetting, last_accuracy
+from ofcl.evaluation.results import Result
+from ofcl.report import formats
+from ofcl.report.comparison import Spread, over_clients, over_seeds
 from ofcl.reproduce.paper import Cell
-from ofcl.results import Result
 
 AGREES, NEAR = 2.0, 4.0  # of the paper's standard deviations
 
@@ -79,13 +79,13 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
     """A table for a page."""
-    return tabular.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
+    return formats.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
     """A table for a paper."""
     align = "ll" + "r" * (len(COLUMNS) - 3) + "l"
-    return tabular.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
+    return formats.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
@@ -98,4 +98,4 @@ def as_csv(verdicts: Sequence[Verdict]) -> str:
          v.value.mean if v.cell.paper is not None else None, v.cell.unit, v.seeds, v.verdict]
         for v in verdicts
     ]  # fmt: skip
-    return tabular.as_csv(columns, rows)
+    return formats.as_csv(columns, rows)

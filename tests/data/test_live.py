@@ -11,10 +11,12 @@ import torch
 from PIL import Image
 
 from ofcl import JsonLines, Reading, WatchedFolder
-from ofcl.data import feeds
-from ofcl.data.feeds import IteratorFeed, open_feed
-from ofcl.data.form import Form, Pattern
-from ofcl.data.live import LiveStream, StreamError, Vocabulary
+from ofcl.data.live import feeds
+from ofcl.data.live.feeds import IteratorFeed, open_feed
+from ofcl.data.live.form import Form, Pattern
+from ofcl.data.live.live_stream import LiveStream
+from ofcl.data.live.sample import StreamError
+from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.errors import OfclError
 from ofcl.events import Appeared, Skipped
 
@@ -158,7 +160,7 @@ def test_texts_are_embedded_as_they_come(tmp_path, monkeypatch):
         asked.append(texts)
         return np.array([[len(t), 1] for t in texts], dtype=np.float32)
 
-    monkeypatch.setattr("ofcl.data.text.load_encoder", lambda embedder: encode)
+    monkeypatch.setattr("ofcl.data.files.text.load_encoder", lambda embedder: encode)
     form = Form(Pattern(), embedder="some/model", root=tmp_path)
     live = LiveStream(0, IteratorFeed([("hello", "a"), ("you", "b"), ("hello", "a")]), form,
                       Vocabulary(), batch_size=2)  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from ofcl import OfclError, Reading, load_dataset
-from ofcl.data.reading import Subset
+from ofcl.data.options import Subset
 
 TEXTS = ("a cat sleeps", "a dog barks", "cats purr", "dogs run", "one more cat", "one more dog")
 
@@ -305,7 +305,9 @@ def test_texts_in_csv(texts):
 
 
 def test_texts_in_jsonl_come_from_the_cache(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("ofcl.data.text.load_encoder", lambda *_: pytest.fail("embedded again"))
+    monkeypatch.setattr(
+        "ofcl.data.files.text.load_encoder", lambda *_: pytest.fail("embedded again")
+    )
     (tmp_path / "j").mkdir()
     rows = [json.dumps({"body": f"{t}, indeed", "y": int("cat" in t)}) for t in TEXTS]
     (tmp_path / "j" / "train.jsonl").write_text("\n".join(rows))

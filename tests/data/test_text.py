@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from ofcl.data import text
-from ofcl.data.text import embed, find_embedder
+from ofcl.data.files import text
+from ofcl.data.files.text import embed, find_embedder
 from ofcl.errors import OfclError
 
 TEXTS = ["a cat sat", "stocks fell", "the cat purred"]
@@ -92,7 +92,7 @@ def test_a_kill_in_the_middle_leaves_a_usable_cache(tmp_path):
 import os, sys
 import numpy as np
 from pathlib import Path
-from ofcl.data import text
+from ofcl.data.files import text
 text.CHUNK = 1
 calls = []
 def encode(texts):

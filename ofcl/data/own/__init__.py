@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ofcl.data.files.tables import table_format
+from ofcl.data.options import Reading
 from ofcl.data.own.arrays import npz_file
 from ofcl.data.own.hub import HUB, hub_dataset
 from ofcl.data.own.image_folder import image_folder
 from ofcl.data.own.table_files import table_files, tables_of_folder
 from ofcl.data.raw import Raw
-from ofcl.data.reading import Reading
-from ofcl.data.tables import table_format
 from ofcl.errors import OfclError
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ofcl.data.labels import NotALabel, check_labels, label_name
+from ofcl.data.files.labels import NotALabel, check_labels, label_name
+from ofcl.data.options import Damage, Reading
 from ofcl.data.raw import Content, Raw, check_alike, gather
-from ofcl.data.reading import Damage, Reading
 from ofcl.errors import OfclError
 
 KEYS = (

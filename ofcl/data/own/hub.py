@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ofcl.data.columns import LABEL_NAMES
-from ofcl.data.images import ImageFile, Stored
-from ofcl.data.labels import NotALabel, check_labels, label_name
+from ofcl.data.files.columns import LABEL_NAMES
+from ofcl.data.files.images import ImageFile, Stored
+from ofcl.data.files.labels import NotALabel, check_labels, label_name
+from ofcl.data.files.tables import Table
+from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES
 from ofcl.data.own.table_files import raw_of_tables
 from ofcl.data.raw import Found, Raw, gather
-from ofcl.data.reading import Damage, Reading
-from ofcl.data.tables import Table
 from ofcl.errors import OfclError
 
 HUB = "hf:"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ofcl.data.images import SUFFIXES, is_image
-from ofcl.data.labels import NotALabel, label_name
+from ofcl.data.files.images import SUFFIXES, is_image
+from ofcl.data.files.labels import NotALabel, label_name
 from ofcl.data.raw import Raw, gather
 from ofcl.errors import OfclError
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ofcl.data.columns import find_meaning
-from ofcl.data.labels import check_labels
+from ofcl.data.files.columns import find_meaning
+from ofcl.data.files.labels import check_labels
+from ofcl.data.files.tables import Table, read_table, table_format
+from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
 from ofcl.data.raw import Content, Found, Raw, gather
-from ofcl.data.reading import Damage, Reading
-from ofcl.data.tables import Table, read_table, table_format
 from ofcl.errors import OfclError
 
 Row = tuple[int, Any, str]

@@ -1,0 +1,125 @@
+"""A benchmark: all its measurements, as a value that can be printed, saved and drawn."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ofcl.assembly.build import find_device
+from ofcl.bench.breakdown import time_parts
+from ofcl.bench.peer import METHODS as PEER_METHODS
+from ofcl.bench.peer import Peer
+from ofcl.bench.workload import Bench, Workload
+from ofcl.errors import OfclError
+from ofcl.version import __version__
+
+GROWTH: dict[str, tuple[Any, ...]] = {
+    "memory": (200, 1000, 5000),
+    "clients": (1, 5, 20),
+    "side": (32, 64),
+    "classes": (10, 100),
+}
+"""What the time of a mini-batch may grow with, and the values that are tried."""
+
+
+@dataclass
+class Measurements:
+    """Milliseconds of a mini-batch of one client, rounds included; and by parts."""
+
+    machine: dict[str, Any]
+    work: dict[str, Any]
+    whole: dict[str, float] = field(default_factory=dict)  # method → ms
+    parts: dict[str, dict[str, float]] = field(default_factory=dict)  # method → part → ms
+    growth: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    """What it grows with → method → value → ms."""
+    peer: dict[str, float] = field(default_factory=dict)  # method → ms of the released code
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+
+def measure(
+    work: Workload,
+    methods: Sequence[str],
+    *,
+    seconds: float = 2.0,
+    grow: Sequence[str] = (),
+    against: Path | None = None,
+    tell: Callable[[str], None] = print,
+) -> Measurements:
+    """Measures one thing after the other; `tell` says which."""
+    for dimension in grow:
+        _values(dimension, work)
+    measured = Measurements(_machine(work.device), {**asdict(work), "methods": list(methods)})
+    peer = Peer(against, work.images) if against is not None else None
+    for method in methods:
+        tell(f"{method}: a mini-batch")
+        chosen = replace(work, method=method)
+        measured.whole[method] = Bench(chosen).milliseconds(seconds)
+        measured.parts[method] = time_parts(chosen)
+        if peer is not None and method in PEER_METHODS:
+            tell(f"{method}: the paper's code")
+            measured.peer[method] = peer.milliseconds(chosen, seconds)
+    for dimension in grow:
+        for method in methods:
+            tell(f"{method}: grows with {dimension}")
+            times = measured.growth.setdefault(dimension, {}).setdefault(method, {})
+            for value in _values(dimension, work):
+                bench = Bench(grown(replace(work, method=method), dimension, value))
+                times[str(value)] = bench.milliseconds(seconds)
+    return measured
+
+
+def _values(dimension: str, work: Workload) -> tuple[Any, ...]:
+    if dimension not in GROWTH:
+        raise OfclError(f"unknown dimension '{dimension}'; known: {', '.join(GROWTH)}")
+    if dimension == "side" and not work.images:
+        return ()
+    return GROWTH[dimension]
+
+
+def grown(work: Workload, dimension: str, value: int) -> Workload:
+    """A workload with another size in one dimension."""
+    if dimension == "side":
+        return replace(work, shape=(work.shape[0], value, value))
+    if dimension == "classes":
+        return replace(work, classes=value, memory=max(work.memory, 2 * value))
+    return replace(work, memory=value) if dimension == "memory" else replace(work, clients=value)
+
+
+def _machine(device: str) -> dict[str, Any]:
+    found = find_device(device)
+    name = torch.cuda.get_device_name(found) if found.type == "cuda" else platform.machine()
+    return {
+        "device": name,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "ofcl": __version__,
+    }
+
+
+def draw(measured: Measurements, path: Path) -> None:
+    """Draws the times against what they grow with; needs matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise OfclError("drawing needs matplotlib: pip install 'ofcl[figures]'") from None
+    panels = measured.growth
+    figure = Figure(figsize=(3.2 * max(len(panels), 1), 2.8), layout="constrained")
+    axes = figure.subplots(1, max(len(panels), 1), squeeze=False, sharey=True)[0]
+    for axis, (dimension, methods) in zip(axes, panels.items(), strict=True):
+        for method, times in methods.items():
+            axis.plot([int(v) for v in times], list(times.values()), marker="o", label=method)
+        axis.set(xlabel=dimension, xscale="log", yscale="log")
+        axis.set_xticks([int(v) for v in next(iter(methods.values()))])
+        axis.xaxis.set_major_formatter("{x:.0f}")
+        axis.minorticks_off()
+    axes[0].set_ylabel("ms a client's mini-batch")
+    axes[0].legend(frameon=False)
+    figure.savefig(path)

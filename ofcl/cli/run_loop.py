@@ -1,0 +1,120 @@
+"""Letting runs run, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ofcl.cli.progress import view
+from ofcl.cli.terminal import err_console, warn
+from ofcl.data.dataset import Dataset
+from ofcl.data.named.catalogue import DATASETS
+from ofcl.errors import OfclError
+from ofcl.evaluation.results import Result
+from ofcl.events import Event
+from ofcl.experiment import Run
+from ofcl.report.trackers import Tracking, check_trackers, open_tracking
+from ofcl.settings.schema import Settings
+from ofcl.storage.run_directory import RunDirectory
+from ofcl.uncertainty.perturbations import choose_perturbations
+
+
+def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
+    """Runs to the end with progress; trackers by name."""
+    for warning in started.warnings:
+        warn(warning)
+    with (
+        tracked(started, track) as trackers,
+        view(started, started.settings.method, err_console, quiet) as shown,
+    ):
+        for event in started:
+            shown.show(event)
+            trackers.show(event)
+    return started.result()
+
+
+@contextmanager
+def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
+    """The trackers of a run; they are told of its end, however it comes."""
+    trackers = Trackers(started, names)
+    try:
+        yield trackers
+    except BaseException:
+        trackers.finish(None)
+        raise
+    trackers.finish(started.result())
+
+
+class Trackers:
+    """The trackers of a run; one that fails is left out, and the run goes on."""
+
+    def __init__(self, started: Run, names: Sequence[str]) -> None:
+        self._open: list[Tracking] = []
+        check_trackers(names)
+        for name in names:
+            assert started.directory is not None
+            try:
+                tracking = open_tracking(name, started.directory, started.settings, started.events)
+            except Exception as error:  # of a network, a server, a disk
+                warn(f"{name} cannot be used, and the run goes on without it: {error}")
+            else:
+                self._open.append(tracking)
+
+    def show(self, event: Event) -> None:
+        """Logs what is due with an event."""
+        self._each(lambda tracking: tracking.show(event))
+
+    def finish(self, result: Result | None) -> None:
+        """Logs the result; None: the run was stopped."""
+        self._each(lambda tracking: tracking.finish(result))
+
+    def _each(self, do: Callable[[Tracking], None]) -> None:
+        for tracking in list(self._open):
+            try:
+                do(tracking)
+            except Exception as error:  # of a network, a server, a disk
+                self._open.remove(tracking)
+                warn(f"{tracking.name} has failed, and the run goes on without it: {error}")
+
+
+def complete(
+    path: Path,
+    settings: Settings,
+    dataset: Dataset | None,
+    quiet: bool,
+    track: Sequence[str] = (),
+) -> Result:
+    """Begins a run, goes on with one that was stopped, or reads one that is finished."""
+    directory = RunDirectory(path)
+    if not directory.started():
+        return drive(Run(settings, dataset, path), quiet, track)
+    check_same(directory, settings)
+    return directory.result() or drive(Run.resume(path, dataset, tell=warn), quiet, track)
+
+
+def check_same(
+    directory: RunDirectory, settings: Settings, but_for: Iterable[str] = ("device",)
+) -> None:
+    """Refuses a run that was made with other settings; some may differ."""
+    there = directory.settings()
+    asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
+    for name, value in asked.items():
+        if getattr(there, name) != value:
+            raise OfclError(
+                f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
+                f"{value!r}; give another directory with --out"
+            )
+
+
+def _asked(settings: Settings) -> dict[str, Any]:
+    """What settings ask for, as a run directory has it; without what only a run finds out."""
+    asked = dict(settings)
+    asked["perturbations"] = choose_perturbations(settings.perturbations)
+    if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():
+        asked["dataset"] = str(Path(settings.dataset).expanduser().resolve())
+    found = [name for name in ("model", "optimizer", "lr") if asked[name] in ("auto", None)]
+    if "tasks" not in settings.model_fields_set:
+        found.append("tasks")
+    return {name: value for name, value in asked.items() if name not in found}

@@ -1,0 +1,35 @@
+"""20 Newsgroups "bydate": the official folders of messages, a subfolder a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ofcl.data.files.labels import places
+from ofcl.data.raw import Part, Raw
+from ofcl.errors import OfclError
+
+
+def newsgroups(root: Path) -> Raw:
+    """18,846 messages to 20 groups, split by date."""
+    folders = [root / f"20news-bydate-{part}" for part in ("train", "test")]
+    groups = tuple(sorted(p.name for p in folders[0].iterdir() if p.is_dir()))
+    train, test = (_messages(folder, groups) for folder in folders)
+    return Raw("20newsgroups", "texts", train, groups, test)
+
+
+def _messages(folder: Path, groups: tuple[str, ...]) -> Part:
+    strange = {p.name for p in folder.iterdir() if p.is_dir()} - set(groups)
+    if strange:
+        raise OfclError(f"'{folder}' has the groups {sorted(strange)}, which train lacks")
+    files = [
+        (path, group)
+        for group in groups
+        for path in sorted((folder / group).glob("*"))
+        if path.is_file()
+    ]
+    try:
+        # The messages are older than UTF-8; latin1 reads any byte.
+        texts = [path.read_text(encoding="latin1") for path, _ in files]
+    except OSError as error:
+        raise OfclError(f"'{folder}' cannot be read ({error})") from None
+    return Part(texts, places([group for _, group in files], groups))

@@ -1,0 +1,44 @@
+"""TinyImageNet: 200 classes of 64 × 64 pixels; its validation part, which has labels, is tested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ofcl.data.files.labels import places
+from ofcl.data.raw import Part, Raw
+from ofcl.errors import OfclError
+
+
+def tinyimagenet(root: Path) -> Raw:
+    """100,000 and 10,000 colour images in the official folders."""
+    folder = root / "tiny-imagenet-200"
+    ids = _lines(folder / "wnids.txt")
+    words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
+    train = [
+        (path, wnid)
+        for wnid in ids
+        for path in sorted((folder / "train" / wnid / "images").glob("*.JPEG"))
+    ]
+    annotations = [line.split("\t")[:2] for line in _lines(folder / "val" / "val_annotations.txt")]
+    strange = [line for line in annotations if len(line) < 2 or line[1] not in set(ids)]
+    if strange:
+        raise OfclError(f"'{folder}/val/val_annotations.txt' is damaged at {strange[0]}")
+    return Raw(
+        "tinyimagenet",
+        "image files",
+        Part([path for path, _ in train], places([wnid for _, wnid in train], ids)),
+        tuple(f"{words.get(wnid, '').split(',')[0]} ({wnid})".strip() for wnid in ids),
+        Part(
+            [folder / "val" / "images" / name for name, _ in annotations],
+            places([wnid for _, wnid in annotations], ids),
+        ),
+        mean=(0.4802, 0.4481, 0.3975),
+        std=(0.2302, 0.2265, 0.2262),
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, UnicodeDecodeError) as error:
+        raise OfclError(f"'{path}' cannot be read ({error})") from None

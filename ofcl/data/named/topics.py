@@ -1,0 +1,97 @@
+"""DBPedia-14 and Yahoo Answers (Zhang et al. 2015): Parquet of the hub, or the authors' CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ofcl.data.files.tables import read_table
+from ofcl.data.options import Damage
+from ofcl.data.raw import Part, Raw
+from ofcl.errors import OfclError
+
+ENTITIES = (
+    "Company", "EducationalInstitution", "Artist", "Athlete", "OfficeHolder",
+    "MeanOfTransportation", "Building", "NaturalPlace", "Village", "Animal", "Plant", "Album",
+    "Film", "WrittenWork",
+)  # fmt: skip
+TOPICS = (
+    "Society & Culture", "Science & Mathematics", "Health", "Education & Reference",
+    "Computers & Internet", "Sports", "Business & Finance", "Entertainment & Music",
+    "Family & Relationships", "Politics & Government",
+)  # fmt: skip
+
+
+def dbpedia(root: Path) -> Raw:
+    """Titles and abstracts of 14 kinds of things."""
+    return _read("dbpedia", root, "label", ("title", "content"), ENTITIES)
+
+
+def yahoo(root: Path) -> Raw:
+    """Questions and their best answers on ten topics."""
+    fields = ("question_title", "question_content", "best_answer")
+    return _read("yahoo", root, "topic", fields, TOPICS)
+
+
+def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
+    """What downloads a dataset from the hub into the data folder, as Parquet."""
+
+    def download(root: Path) -> None:
+        try:
+            import datasets
+        except ImportError:
+            raise OfclError(
+                "its download needs the package datasets (pip install 'ofcl[hub]')"
+            ) from None
+        try:
+            found = datasets.load_dataset(hub_id)
+            (root / name).mkdir(parents=True, exist_ok=True)
+            for part in ("train", "test"):
+                partial = root / name / f"{part}.parquet.partial"
+                found[part].to_parquet(partial)
+                partial.rename(root / name / f"{part}.parquet")
+        except Exception as error:  # of the network, the hub, the disk
+            reason = str(error).strip().split("\n")[0]
+            raise OfclError(f"it cannot be downloaded ({reason[:200]})") from None
+
+    return download
+
+
+def _read(
+    name: str, root: Path, label: str, fields: tuple[str, ...], labels: tuple[str, ...]
+) -> Raw:
+    train, test = (_part(name, root, part, label, fields, labels) for part in ("train", "test"))
+    return Raw(name, "texts", train, labels, test)
+
+
+def _part(
+    name: str,
+    root: Path,
+    part: str,
+    label: str,
+    fields: tuple[str, ...],
+    labels: tuple[str, ...],
+) -> Part:
+    path, first = root / name / f"{part}.parquet", 0
+    if not path.exists():  # the authors' files have no header, and count classes from 1
+        path, first = root / CSV_FOLDERS[name] / f"{part}.csv", 1
+    table = read_table(path, Damage(), header=(label, *fields))
+    # Missing parts of a text are left out, as its authors' readers do.
+    columns = [table.column(field) for field in fields]
+    texts = [" ".join(piece for piece in row if piece) for row in zip(*columns, strict=True)]
+    try:
+        y = np.array([int(value) for value in table.column(label)], dtype=np.int64) - first
+    except (TypeError, ValueError):
+        raise OfclError(f"'{path}': its first column must be the number of the class") from None
+    if len(y) and not 0 <= y.min() <= y.max() < len(labels):
+        raise OfclError(
+            f"'{path}' has classes from {y.min() + first} to {y.max() + first}; expected "
+            f"{first} to {len(labels) - 1 + first}"
+        )
+    return Part(texts, y)
+
+
+CSV_FOLDERS = {"dbpedia": "dbpedia_csv", "yahoo": "yahoo_answers_csv"}
+"""The folders in the authors' archives."""

@@ -1,0 +1,207 @@
+"""A party's data: a dataset that it learns task by task, or a stream as it comes.
+
+Either makes the client of a run when its terms are known. Classes have the places that the server
+gave their names.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ofcl.assembly import build
+from ofcl.assembly.checks import check, check_model
+from ofcl.assembly.participants import held_samples, open_feeds, tested
+from ofcl.client import Client
+from ofcl.data.dataset import Dataset
+from ofcl.data.live.feeds import STDIN, WATCH
+from ofcl.data.live.form import Pattern
+from ofcl.data.live.vocabulary import ToldVocabulary, Vocabulary
+from ofcl.data.loading import read_raw
+from ofcl.data.preparation import make_dataset
+from ofcl.errors import OfclError
+from ofcl.federation.terms import Samples, Terms
+from ofcl.settings.layers import make_settings
+from ofcl.settings.rules import AT_PARTY
+from ofcl.settings.schema import Settings
+from ofcl.state import State
+
+LOOK_AGAIN = 0.2  # seconds between two looks for a stream's first sample
+
+
+class Unnamed(Exception):
+    """Labels of a dataset that have no place yet."""
+
+    def __init__(self, labels: list[str]) -> None:
+        super().__init__(", ".join(labels))
+        self.labels = labels
+
+
+class Source(Protocol):
+    """Where a party's samples come from."""
+
+    labels: tuple[str, ...]
+
+    def samples(self) -> Samples:
+        """What its samples look like."""
+
+    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+        """A client that learns from it, from the beginning; `Unnamed` if labels have no place."""
+
+
+def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Source:
+    """The data that a party names: `dataset` is a dataset's name or path, or a stream."""
+    if odd := [name for name in values if name not in AT_PARTY]:
+        raise OfclError(f"{odd[0]} is decided for all parties, by the settings of the run")
+    name = str(values.get("dataset", ""))
+    if name == STDIN or name.startswith(WATCH):
+        if share:
+            raise OfclError("--share is for a dataset that all parties have; a stream is one's own")
+        rest = {key: value for key, value in values.items() if key != "dataset"}
+        return OwnStream({**rest, "streams": (name,)}, tell)
+    return OwnDataset(values, share, tell)
+
+
+def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
+    """The settings of a run as they are at this party; what it decides itself nobody else can."""
+    told = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    return make_settings({**told, **values, "engine": "local", **more})
+
+
+def embedder_name(settings: Settings) -> str:
+    """The embedder as others may know it: of a folder, its name without the path."""
+    path = Path(settings.embedder).expanduser()
+    return path.resolve().name if path.exists() else settings.embedder
+
+
+class OwnDataset:
+    """A dataset by name or path; with `share` only this party's part of it, as `ofcl run` deals it.
+
+    Tasks are made of the labels that were there when the run began; labels that came later are in
+    the last.
+    """
+
+    def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
+        self._values, self._share, self._tell = values, share, tell
+        here = make_settings(values)
+        reading = build.build_reading(here)
+        raw = read_raw(here.dataset, reading, tell)
+        self._embedder = embedder_name(here) if raw.content == "texts" else None
+        self._dataset = make_dataset(raw, reading)
+        self.labels = self._dataset.labels
+
+    def samples(self) -> Samples:
+        """What its samples look like."""
+        return Samples.of(self._dataset, "dataset", self._embedder)
+
+    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+        """A client that learns the dataset, or its share of it."""
+        if unnamed := [label for label in self.labels if label not in vocabulary]:
+            raise Unnamed(unnamed)
+        _check_form(self.samples(), terms)
+        clients = terms.clients if self._share else 1
+        settings = settings_here(terms, self._values, clients=clients)
+        dataset = _placed(self._dataset, vocabulary, terms)
+        settings = build.resolve(settings, dataset)
+        held = dataset.y_validation
+        shares = build.deal(
+            settings,
+            dataset.y_train.numpy(),
+            dataset.y_test.numpy(),
+            terms.base,
+            None if held is None else held.numpy(),
+        )
+        for warning in check(settings.model_copy(update={"min_clients": 1}), dataset, shares):
+            self._tell(warning)
+        dataset = dataset.to(build.find_device(settings.device))
+        own = shares[number if self._share else 0]
+        return build.build_client(settings, dataset, number, own, classes=terms.base)
+
+
+def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
+    """A dataset whose classes have the places of the federation."""
+    places = torch.tensor([vocabulary.place(label) for label in dataset.labels])
+
+    def placed(y: Tensor | None) -> Tensor | None:
+        return None if y is None else places[y]
+
+    changed: dict[str, Any] = {
+        name: placed(getattr(dataset, name)) for name in ("y_train", "y_test", "y_validation")
+    }
+    changed |= {"mean": terms.samples.mean, "std": terms.samples.std}
+    return replace(dataset, labels=vocabulary.labels, **changed)
+
+
+class OwnStream:
+    """A watched folder or standard input; classes come as they come."""
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, values: State, tell: Callable[[str], None]) -> None:
+        self._here = make_settings(values)
+        feeds, names = open_feeds(self._here, ())
+        self._values = {**values, "streams": names}
+        if self._here.test is not None:
+            if not Path(self._here.test).exists():
+                raise OfclError(f"no file or folder '{self._here.test}' to test on")
+            self._values["test"] = str(Path(self._here.test).resolve())
+        self._feeds, self._pattern, self._tell = feeds, Pattern(), tell
+
+    def samples(self) -> Samples:
+        """What its samples look like; waits for the first one."""
+        stream = self._first or self._stream(self._here, ToldVocabulary())
+        while self._pattern.kind is None:
+            if stream.ready() and self._pattern.kind is None:
+                raise OfclError("the stream has ended before it brought a single sample")
+            time.sleep(LOOK_AGAIN)
+        dataset = stream.form.empty("stream", ())
+        if not stream.feed.rereads:
+            self._first = stream  # what it has read cannot be read again
+        return Samples.of(dataset, "stream", self._embedder())
+
+    _first: Any = None
+
+    def _embedder(self) -> str | None:
+        return embedder_name(self._here) if self._pattern.kind == "text" else None
+
+    def _stream(self, settings: Settings, vocabulary: ToldVocabulary, number: int = 0) -> Any:
+        feed = self._feeds[0]
+        return build.build_stream(
+            settings, number, feed, self._pattern, vocabulary, standardise=True
+        )
+
+    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+        """A client that learns the stream from its beginning."""
+        settings = settings_here(terms, self._values, clients=1)
+        again = self._pattern.kind is None
+        if again:  # it has begun this run before, and was started again
+            kind = "text" if terms.samples.embedder else terms.samples.kind
+            self._pattern.kind = kind
+            self._pattern.shape = () if kind == "text" else terms.samples.shape
+        if self._first is not None:
+            stream, self._first = self._first, None
+            stream.belong_to(number, vocabulary, settings.batch_size)
+        else:
+            stream = self._stream(settings, vocabulary, number)
+        dataset = stream.form.empty("stream", ())
+        _check_form(Samples.of(dataset, "stream", self._embedder()), terms)
+        settings = build.resolve(settings, dataset)
+        check_model(settings, dataset)
+        dataset = dataset.to(build.find_device(settings.device))
+        held = functools.cache(lambda: held_samples(settings, (), [stream]))
+        if not again:
+            held()  # what is wrong with them is said now
+        test = tested(held, stream, vocabulary)
+        return build.build_live_client(settings, dataset, number, stream, test)
+
+
+def _check_form(samples: Samples, terms: Terms) -> None:
+    if difference := samples.differs(terms.samples):
+        raise OfclError(f"the samples here do not fit this run: {difference}")

@@ -1,0 +1,159 @@
+"""Certificates and keys: an authority for one federation, its server, and a key for each party."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ofcl.engines.flower.records import EXTRA
+from ofcl.errors import OfclError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+YEARS = 10  # that the authority lasts
+DAYS = 825  # that the server's certificate lasts
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A key and the certificate for it, both as PEM."""
+
+    key: bytes
+    certificate: bytes
+
+
+@dataclass(frozen=True)
+class PartyKey:
+    """A key pair in OpenSSH's form, as Flower reads it."""
+
+    private: bytes
+    public: bytes
+
+
+def make_authority(name: str) -> Certified:
+    """An authority, which signs for itself."""
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError:
+        raise OfclError(EXTRA) from None
+    key, issuer = ec.generate_private_key(ec.SECP384R1()), _named(f"{name} (authority)")
+    certificate = (
+        _begun(issuer, issuer, key.public_key(), 365 * YEARS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+    )
+    return _signed(certificate, key, key)
+
+
+def certify(authority: Certified, hosts: Sequence[str]) -> Certified:
+    """A key for a server of these names and addresses, and the authority's certificate for it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    key, signing = (
+        ec.generate_private_key(ec.SECP384R1()),
+        load_pem_private_key(authority.key, None),
+    )
+    assert isinstance(signing, ec.EllipticCurvePrivateKey)
+    issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    certificate = (
+        _begun(_named(hosts[0]), issuer, key.public_key(), DAYS)
+        .add_extension(x509.SubjectAlternativeName(list(map(_alternative, hosts))), False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(identifier, critical=False)
+    )
+    return _signed(certificate, key, signing)
+
+
+def days_left(certificate: bytes) -> int:
+    """For how many days a certificate is good; below 0: since when it is not."""
+    from cryptography import x509
+
+    until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    return (until - datetime.datetime.now(datetime.UTC)).days
+
+
+def _named(common: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
+
+
+def _begun(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _usage(signs: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=not signs, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, key_cert_sign=signs, crl_sign=signs,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _signed(
+    certificate: x509.CertificateBuilder,
+    key: ec.EllipticCurvePrivateKey,
+    signing: ec.EllipticCurvePrivateKey,
+) -> Certified:
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Certified(private, certificate.sign(signing, hashes.SHA384()).public_bytes(pem))
+
+
+def make_party_key() -> PartyKey:
+    """A new key pair of a party."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP384R1())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return PartyKey(private, public + b"\n")

@@ -1,0 +1,193 @@
+"""The organiser's work: a federation is made, parties come and leave, certificates are renewed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ofcl.errors import OfclError, unknown
+from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
+from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
+from ofcl.settings.files import to_toml
+from ofcl.storage.atomic_files import write_whole
+
+RESERVED = {"authority", "server", "runs"}
+
+
+def create(folder: Path, federation: Federation) -> None:
+    """Makes the folder with all keys; refuses one that is there."""
+    _check(federation)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OfclError(f"'{folder}' exists; a federation is made in a new folder")
+    for part in ("authority", "server/keys"):
+        (folder / part).mkdir(parents=True)
+        (folder / part.split("/")[0]).chmod(0o700)
+    authority = make_authority(federation.name)
+    _secret(folder / "authority" / "ca.key", authority.key)
+    _public(folder / "authority" / "ca.crt", authority.certificate)
+    _public(folder / "server" / "ca.crt", authority.certificate)
+    _certify_server(folder, authority, federation.hosts)
+    _secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
+    _secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
+    for party in federation.parties:
+        _enrol(folder, federation, party)
+    _save(folder, federation)
+
+
+def add_party(folder: Path, party: str) -> None:
+    """Makes the folder and the key of one more party; runs that begin from now on have it."""
+    with _changing(folder) as federation:
+        if party in federation.left:
+            raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
+        larger = replace(federation, parties=(*federation.parties, party))
+        _check(larger)
+        if (folder / party).exists():
+            raise OfclError(f"'{folder / party}' exists")
+        _enrol(folder, larger, party)
+        _save(folder, larger)
+
+
+def remove_party(folder: Path, party: str) -> None:
+    """Lets a party take part no more: its key is refused, and nobody waits for it."""
+    with _changing(folder) as federation:
+        if party not in federation.present:
+            raise unknown("party", party, federation.present)
+        if len(federation.present) == 1:
+            raise OfclError(f"'{party}' is the only party of '{federation.name}'")
+        _save(folder, replace(federation, left=(*federation.left, party)))
+        (folder / "server" / "keys" / f"{party}.pub").unlink(missing_ok=True)
+
+
+def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
+    """Makes a new key and certificate for the server, and for other hosts if any are given."""
+    with _changing(folder) as federation:
+        known = load_server(folder).authority.read_bytes()
+        paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
+        if not all(path.exists() for path in paths):
+            raise OfclError(
+                f"'{folder / 'authority'}' is not here, and it signs certificates; bring it back "
+                "from where it was put away"
+            )
+        authority = Certified(*(path.read_bytes() for path in paths))
+        if authority.certificate != known:
+            raise OfclError(
+                f"'{folder / 'authority'}' is not the one that the parties were handed; they would "
+                "refuse the server"
+            )
+        if hosts:
+            federation = replace(federation, hosts=tuple(hosts))
+            _check(federation)
+        _certify_server(folder, authority, federation.hosts)
+        if hosts:
+            _save(folder, federation)
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[Federation]:
+    """The federation as it is, while nobody else changes it."""
+    load_server(folder)  # tells what is wrong with the folder
+    path = folder / "server" / "changing.lock"
+    with path.open("w") as file:
+        _hand_over(path)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield load_server(folder).federation
+
+
+def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
+    """Both files are there before the first takes its place."""
+    here = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
+    made, own = certify(authority, [*hosts, *here]), folder / "server"
+    (own / "server.key.new").unlink(missing_ok=True)
+    _secret(own / "server.key.new", made.key)
+    _public(own / "server.crt.new", made.certificate)
+    for name in ("server.key", "server.crt"):
+        (own / f"{name}.new").replace(own / name)
+
+
+def _enrol(folder: Path, federation: Federation, party: str) -> None:
+    """Makes the folder of a party."""
+    (folder / party).mkdir(mode=0o700)
+    key = make_party_key()
+    _secret(folder / party / "key", key.private)
+    _public(folder / "server" / "keys" / f"{party}.pub", key.public)
+    _public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
+    own = {"federation": federation.name, "party": party,
+           "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
+    _public(folder / party / PARTY_FILE, to_toml(own).encode())
+    _public(folder / party / "README.md", _party_readme(federation, party).encode())
+
+
+def _save(folder: Path, federation: Federation) -> None:
+    values = {"name": federation.name, "parties": list(federation.parties),
+              "hosts": list(federation.hosts), "port": federation.port,
+              "left": list(federation.left)}  # fmt: skip
+    write_whole(folder / FILE, to_toml(values))
+    (folder / FILE).chmod(0o644)
+    _hand_over(folder / FILE)
+
+
+def _secret(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    _hand_over(path)
+
+
+def _public(path: Path, content: bytes) -> None:
+    """Writes a file that everybody may read."""
+    path.write_bytes(content)
+    path.chmod(0o644)
+    _hand_over(path)
+
+
+def _hand_over(path: Path) -> None:
+    """Gives a file to whom its folder belongs: an administrator may work for the server's user."""
+    owner = path.parent.stat()
+    if owner.st_uid != path.stat().st_uid:
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _check(federation: Federation) -> None:
+    if not federation.parties:
+        raise OfclError("a federation needs parties: --clients hospital-a,hospital-b")
+    seen: dict[str, str] = {}
+    for party in federation.parties:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", party):
+            raise OfclError(
+                f"'{party}' cannot name a party: letters, digits, '.', '_' and '-' can, and it "
+                "becomes a folder"
+            )
+        if party.lower() in RESERVED:
+            raise OfclError(f"a party cannot be called '{party}'; call it something else")
+        if party.lower() in seen:
+            raise OfclError(f"'{party}' and '{seen[party.lower()]}' are the same name")
+        seen[party.lower()] = party
+    for host in federation.hosts:
+        if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", host):
+            raise OfclError(f"'{host}' is not a name or address; give it without https:// and port")
+
+
+def _party_readme(federation: Federation, party: str) -> str:
+    return f"""# {party} in the federation "{federation.name}"
+
+This folder is for {party} alone. `key` says who you are: whoever has it can take part as you.
+Keep it where only the account that runs the client can read it, and do not send it by mail.
+
+    pip install 'ofcl[flower]'
+    ofcl federation client {party} --dataset DATA
+
+DATA is a dataset (a folder of images, a CSV or NPZ file, a name of `ofcl data list`), a folder
+in which files arrive (`watch:FOLDER`), or `-` for standard input.
+
+The server is at {federation.address}. Your machine calls it; nothing has to be opened in your
+firewall for incoming connections. Your samples stay here. What leaves is the model, and a few
+counts; `audit.jsonl` in this folder lists every field of every message, and its bytes. The
+memory of samples is in `runs/`: it is personal data. `ofcl federation client --help` says how
+to encrypt it, `ofcl memory forget --help` how to delete a sample from it.
+"""

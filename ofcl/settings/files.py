@@ -1,0 +1,125 @@
+"""Settings as files: TOML that is read, TOML that is written, and the presets of the package."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ofcl.errors import OfclError, unknown
+
+VERSION = 1
+"""The version of the settings file; a file of another version is refused."""
+
+PROTOCOLS = ("sound", "published")
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The values of a settings file shipped with the package.
+
+    >>> preset("published")["mixing"]
+    0.5
+    """
+    path = files("ofcl.settings").joinpath("presets", f"{name}.toml")
+    if name not in presets():
+        raise unknown("preset", name, presets())
+    values = _parse(path.read_text(encoding="utf-8"), f"preset {name}")
+    return {"protocol": name, **values} if name in PROTOCOLS else values
+
+
+def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
+    """What the paper sets for one of its datasets, in a protocol.
+
+    >>> dataset_preset("crc-tissue", "published")["drop_class"]
+    'last'
+    """
+    path = files("ofcl.settings").joinpath("datasets.toml")
+    values = _parse(path.read_text(encoding="utf-8"), "settings/datasets.toml").get(dataset, {})
+    own = {name: value for name, value in values.items() if name not in PROTOCOLS}
+    return {**own, **values.get(protocol, {})}
+
+
+def presets() -> list[str]:
+    """The names of the settings files shipped with the package."""
+    folder = files("ofcl.settings").joinpath("presets")
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith("toml"))
+
+
+def load_settings(path: str | Path) -> dict[str, Any]:
+    """The values of a settings file, or of a shipped preset when no such file exists.
+
+    Of a protocol, its name alone: what the paper sets for a dataset goes before its values.
+    """
+    if not Path(path).exists() and str(path) in presets():
+        return {"protocol": str(path)} if str(path) in PROTOCOLS else preset(str(path))
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise OfclError(
+            f"no settings file '{path}', and no preset of that name ({', '.join(presets())})"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OfclError(f"settings file '{path}' cannot be read: {error}") from None
+    values = _parse(text, f"settings file '{path}'")
+    version = values.pop("version", VERSION)
+    if version != VERSION:
+        raise OfclError(
+            f"settings file '{path}' is of version {version}; this ofcl reads version {VERSION}. "
+            "Use the ofcl that wrote it, or write the settings anew"
+        )
+    # What a run adds to its own settings file, for readers; it does not determine the run again.
+    for name in ("made_with", "labels", "form", "fingerprint"):
+        values.pop(name, None)
+    return values
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """One `key=value` of the command line; the value is TOML where it can be, else a string.
+
+    >>> parse_override("lr=0.01"), parse_override("model=mlp")
+    (('lr', 0.01), ('model', 'mlp'))
+    """
+    key, equals, value = text.partition("=")
+    key = key.strip().replace("-", "_")
+    if not equals or not key:
+        raise OfclError(f"'{text}' is not a setting; write it as key=value, e.g. batch_size=20")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value.strip()
+
+
+def to_toml(values: dict[str, Any]) -> str:
+    """Flat values and one level of tables, as TOML; None is left out.
+
+    >>> print(to_toml({"lr": 0.1, "limit": None, "made_with": {"torch": "2"}}))
+    lr = 0.1
+    <BLANKLINE>
+    [made_with]
+    torch = "2"
+    <BLANKLINE>
+    """
+    flat = [(k, v) for k, v in values.items() if v is not None and not isinstance(v, dict)]
+    lines = [f"{key} = {_toml_value(value)}" for key, value in flat]
+    for name, table in values.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"]
+            lines += [f"{json.dumps(k) if not k.isidentifier() else k} = {_toml_value(v)}"
+                      for k, v in table.items()]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    # JSON's strings, numbers and booleans are TOML's, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _parse(text: str, what: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise OfclError(f"{what} is not valid TOML: {error}") from None

@@ -1,0 +1,46 @@
+"""Settings from layers: protocol, dataset, settings file, command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import (
+    ValidationError,
+)
+
+from ofcl.errors import OfclError, nearest, unknown
+from ofcl.settings.rules import check_combination
+from ofcl.settings.schema import Settings
+
+
+def make_settings(*layers: dict[str, Any]) -> Settings:
+    """Settings from layers of values, later ones first.
+
+    Below all lies the protocol that they name, and on it what the paper sets for their dataset.
+
+    >>> make_settings({"protocol": "published"}, {"mixing": 1.0}).mixing
+    1.0
+    """
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values |= layer
+    for name in values:
+        if name not in Settings.model_fields:
+            raise unknown("setting", name, Settings.model_fields)
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise OfclError(_first_problem(error)) from None
+    check_combination(settings)
+    return settings
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    name = str(problem["loc"][0])
+    given = problem["input"]
+    if problem["type"] == "literal_error":
+        # pydantic spells the accepted values as "'a', 'b' or 'c'".
+        accepted = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        return f"unknown {name} '{given}'; {nearest(str(given), accepted)}"
+    return f"{name} = {given!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"

@@ -1,0 +1,66 @@
+"""Rules between settings: values that cannot be together, or of which one would do nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ofcl.errors import OfclError
+from ofcl.settings.files import preset
+from ofcl.settings.schema import Settings
+
+AT_PARTY = (
+    "dataset", "data_root", "label", "text", "columns", "image_size", "embedder", "test_share",
+    "window", "on_bad", "train_head", "test_head", "train_per_class", "test_per_class", "streams",
+    "task", "test", "idle", "device",
+)  # fmt: skip
+"""Settings that a party of a federation decides for itself: they never travel."""
+
+
+_STREAMS_ONLY = ("task", "test", "idle")
+
+
+_DATASETS_ONLY = (
+    "dataset", "tasks", "limit", "class_order", "task_order", "drop_class", "split", "blurry",
+    "imbalance",
+)  # fmt: skip
+
+
+def check_noise(settings: Settings) -> None:
+    """Refuses noise that nobody would add. Older runs that have it can be read all the same."""
+    for name in ("dp_noise", "dp_delta"):
+        if settings.dp_clip is None and getattr(settings, name) != _default(name):
+            raise OfclError(f"{name} would do nothing without dp_clip, how far an update may go")
+
+
+def _default(name: str) -> Any:
+    return Settings.model_fields[name].default
+
+
+def check_combination(settings: Settings) -> None:
+    """Refuses values that cannot be together, or of which one would do nothing."""
+    if settings.scoring_model == "current" and settings.rescore != "every-batch":
+        raise OfclError(
+            "scoring_model = 'current' changes with every mini-batch, so a score cannot be kept "
+            "until the next round; set rescore = 'every-batch', or scoring_model = 'after-round'"
+        )
+    clients = len(settings.streams) or settings.clients
+    if clients > 1 and settings.min_clients > clients:
+        raise OfclError(
+            f"min_clients = {settings.min_clients} of {clients} clients: no round could "
+            "ever happen; lower min_clients or add clients"
+        )
+    fields = Settings.model_fields
+    named = preset(settings.protocol)
+    given = [
+        name
+        for name, field in fields.items()
+        if getattr(settings, name) not in (field.default, named.get(name, field.default))
+    ]
+    if not settings.streams:
+        if lost := [name for name in _STREAMS_ONLY if name in given]:
+            raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")
+        return
+    if lost := [name for name in _DATASETS_ONLY if name in given]:
+        raise OfclError(f"{lost[0]} is for datasets; with --stream it would do nothing")
+    if settings.clients not in (clients, fields["clients"].default):
+        raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")

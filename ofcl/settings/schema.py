@@ -1,0 +1,293 @@
+"""The settings of a run: one typed description, from TOML, the command line or Python.
+
+Every value is checked at once, here. A protocol (`sound`, `published`) is nothing but a TOML file
+of values for these settings; `docs/protocols.md` says what each one changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
+
+
+class Settings(BaseModel):
+    """Everything that determines a run; what is not given is as protocol and dataset have it.
+
+    >>> Settings(protocol="published", memory=500).mixing
+    0.5
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    # What is run
+    dataset: str = Field("fashion-mini", description="dataset by name, or your own by path")
+    method: str = Field("bi", description="how a client learns and what it remembers")
+    protocol: Literal["sound", "published"] = Field(
+        "sound", description="the values that the other settings start from"
+    )
+    seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
+
+    # How the data are read
+    data_root: str | None = Field(
+        None, description="folder of the named datasets; unset: OFCL_DATA, or the user's cache"
+    )
+    label: str | None = Field(None, description="own tables: the column of the labels")
+    text: str | None = Field(None, description="own tables: the column of the texts")
+    columns: tuple[str, ...] = Field(
+        (), description="own tables: the columns of numbers; unset: all but the label"
+    )
+    image_size: int | None = Field(
+        None, ge=1, description="own images: resize to this side; needed if sizes differ"
+    )
+    embedder: str = Field(
+        "e5-small-v2",
+        description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder",
+    )
+    test_share: float = Field(
+        0.2, gt=0, lt=1, description="own data: held out for testing if there is no test part"
+    )
+    window: int = Field(
+        200, ge=2, description="tables: rows from which the columns are standardised"
+    )
+    on_bad: Literal["stop", "skip"] = Field(
+        "stop", description="a sample that cannot be read: stop, or leave it out and count it"
+    )
+    train_head: int | None = Field(None, ge=1, description="use the first N train samples only")
+    test_head: int | None = Field(None, ge=1, description="use the first N test samples only")
+    train_per_class: int | None = Field(None, ge=1, description="then N train samples a class")
+    test_per_class: int | None = Field(None, ge=1, description="then N test samples a class")
+
+    # Streams that have no end
+    streams: tuple[str, ...] = Field(
+        (), description="one a client, instead of a dataset: watch:FOLDER, or - (standard input)"
+    )
+    task: str | None = Field(None, description="streams: the column that says where tasks end")
+    test: str | None = Field(None, description="streams: a file or folder to test on")
+    idle: float | None = Field(
+        None, gt=0, description="watched folders end after so many seconds without a new file"
+    )
+    patience: float = Field(
+        60.0, ge=0, description="seconds that a round waits for a client with nothing to learn"
+    )
+
+    # Scenario: classes → tasks → clients
+    clients: int = Field(5, ge=1, description="number of clients, K")
+    tasks: int = Field(5, ge=1, description="number of tasks, T")
+    class_order: Literal["random", "released", "size"] = Field(
+        "random",
+        description="order in which classes arrive: random, that of the paper's run of this "
+        "number, or by falling size",
+    )
+    task_order: Literal["overlap", "non-overlap"] = Field(
+        "overlap", description="the same order for all clients, or one for each"
+    )
+    class_split: Literal["even", "floor"] = Field(
+        "even", description="classes // tasks do not divide: spread the rest, or drop it"
+    )
+    drop_class: Literal["none", "smallest", "last"] = Field(
+        "none", description="a class to leave out of the scenario"
+    )
+    split: Literal["even", "dirichlet"] = Field(
+        "even", description="a class's data over the clients: evenly, or by a Dirichlet draw"
+    )
+    alpha: float = Field(0.5, gt=0, description="concentration of the Dirichlet draw")
+    remainder: Literal["deal", "drop"] = Field(
+        "deal", description="an even split leaves a rest: deal it out one by one, or drop it"
+    )
+    validation: float = Field(
+        0.05, ge=0, lt=1, description="share of train held for validation if there is no such part"
+    )
+    blurry: float = Field(
+        0.0, ge=0, lt=1, description="share of each task's data that comes in its neighbours"
+    )
+    imbalance: float = Field(
+        1.0, ge=1, description="long tail: the largest class has this many times the smallest"
+    )
+    stagger: int = Field(
+        0, ge=0, description="client k starts k times so many mini-batches after the first"
+    )
+    batch_size: int = Field(10, ge=1, description="samples of a mini-batch")
+    limit: int | None = Field(None, ge=1, description="at most N mini-batches a client and task")
+
+    # Memory
+    memory: int = Field(200, ge=1, description="samples a client remembers, M")
+    memory_age: int | None = Field(
+        None, ge=1, description="a sample is forgotten when so many others have come; none: never"
+    )
+    memory_days: float | None = Field(
+        None, gt=0, description="a sample is forgotten so many days after it came; none: never"
+    )
+    keep: Literal["bottom", "top"] = Field(
+        "bottom", description="of each class, keep the least uncertain or the most uncertain"
+    )
+    replay: Literal["past", "all"] = Field(
+        "past", description="replay from past tasks only, or from the whole memory"
+    )
+    memory_rule: Literal["even", "released"] = Field(
+        "even", description="even over classes with surplus handed on, or as the released code"
+    )
+    rescore: Literal["at-risk", "every-round", "every-batch"] = Field(
+        "at-risk",
+        description="remembered samples scored again: after a round those that would go first, "
+        "or all; or with every mini-batch",
+    )
+
+    # Uncertainty
+    scoring_model: Literal["current", "after-round", "before-round"] = Field(
+        "after-round", description="the model that scores: now, or as of the last round"
+    )
+    scoring_mode: Literal["eval", "train"] = Field(
+        "eval", description="BatchNorm of the scoring model: running, or batch statistics"
+    )
+    score_average: Literal["scores", "softmax"] = Field(
+        "scores", description="LC, MS, RC, EN: mean of the scores, or score of the mean softmax"
+    )
+    perturbations: tuple[str, ...] = Field(
+        ("all",), description="image perturbations by name or number, or 'all' twelve"
+    )
+    draws: Literal["sample", "batch"] = Field(
+        "sample", description="perturbations and augmentations drawn for a sample or for a batch"
+    )
+    pixels: Literal["raw", "normalised"] = Field(
+        "raw", description="the pixels that perturbations change"
+    )
+    interpolation: Literal["bilinear", "nearest"] = Field(
+        "bilinear", description="how images that are rotated or shrunk are read"
+    )
+    noise_std: float = Field(0.1, gt=0, description="vectors: standard deviation of the noise")
+    noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
+
+    # Learning
+    model: str = Field("auto", description="auto: slim-resnet18 for images, mlp for vectors")
+    width: int = Field(20, ge=1, description="channels of the first block of slim-resnet18")
+    hidden: int = Field(512, ge=1, description="units of the hidden layer of mlp")
+    optimizer: Literal["auto", "sgd", "adam"] = Field(
+        "auto", description="auto: sgd for slim-resnet18, adam for mlp"
+    )
+    lr: float | None = Field(None, gt=0, description="learning rate; unset: sgd_lr or adam_lr")
+    sgd_lr: float = Field(0.1, gt=0, description="learning rate of SGD")
+    adam_lr: float = Field(0.003, gt=0, description="learning rate of Adam")
+    loss: Literal["ce", "ace"] = Field(
+        "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
+    )
+    steps: int = Field(3, ge=1, description="gradient steps a mini-batch")
+    test_first: bool = Field(
+        False, description="test a mini-batch in evaluation mode before it is learned; streams do"
+    )
+    augment: bool = Field(True, description="steps after the first see flipped, rotated images")
+
+    # Generative methods
+    synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
+    generator_steps: int = Field(
+        100, ge=1, description="mfcl: steps of the server's generator at the end of a task"
+    )
+    generator_labels: Literal["teacher", "noise"] = Field(
+        "teacher", description="mfcl: what a made image is of: as the teacher takes it, or drawn"
+    )
+    consistency: float = Field(1.0, ge=0, description="fedcil: weight of the consistency terms")
+    consolidation: int = Field(
+        100, ge=0, description="fedcil: steps of the server after every round"
+    )
+    gan_lr: float = Field(2e-4, gt=0, description="fedcil: learning rate of Adam")
+
+    # Server
+    aggregation: Literal["fedavg", "weighted", "fedprox", "trimmed-mean", "median"] = Field(
+        "fedavg", description="how the server averages"
+    )
+    mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
+    proximal: Literal["squared", "norms"] = Field(
+        "squared", description="proximal term: squared norm, or sum of the tensors' norms"
+    )
+    previous: float = Field(
+        0.5, ge=0, lt=1, description="share of the previous global model in the new one"
+    )
+    previous_start: Literal["none", "initial"] = Field(
+        "none", description="the previous model of the first round: none, or the initial one"
+    )
+    nested_average: bool = Field(
+        False, description="weighted: average every class's model with the previous one too"
+    )
+    class_weights: Literal["class", "task"] = Field(
+        "class", description="weighted: clients weigh by samples of the class, or of the task"
+    )
+    class_counts: bool = Field(
+        True, description="weighted: clients tell their class counts; if not, it is plain FedAvg"
+    )
+    trim: float = Field(
+        0.2, ge=0, lt=0.5, description="trimmed-mean: share of the clients left out at each end"
+    )
+    clip_norm: float | None = Field(
+        None, gt=0, description="the server lets an update go at most so far from its model"
+    )
+    dp_clip: float | None = Field(
+        None,
+        gt=0,
+        description="differential privacy: how far an update may go, before noise",
+    )
+    dp_noise: float = Field(
+        1.0, ge=0, description="differential privacy: deviation of the noise, as a share of dp_clip"
+    )
+    dp_delta: float = Field(
+        1e-5, gt=0, lt=1, description="differential privacy: the δ for which ε is told"
+    )
+    mixing: float = Field(
+        1.0, gt=0, le=1, description="share of the global model in what a client goes on with"
+    )
+    batchnorm: Literal["average", "reset", "local"] = Field(
+        "average",
+        description="BatchNorm statistics: averaged, never sent (the global ones stay at 0 and 1), "
+        "or each client's own",
+    )
+    burn_in: int = Field(30, ge=0, description="mini-batches of a task before its first round")
+    first_round: Literal["after-burn-in", "at-burn-in"] = Field(
+        "after-burn-in", description="a round needs more mini-batches than burn_in, or as many"
+    )
+    q: int = Field(5, ge=1, description="mini-batches between rounds")
+    min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
+    round_timeout: float | None = Field(
+        None, gt=0, description="parties: seconds until a round goes on without one; none: it waits"
+    )
+    participation: float = Field(1.0, gt=0, le=1, description="share of clients drawn a round")
+    dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
+
+    # Running and reporting
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    engine: Literal["local", "flower-sim", "flower"] = Field(
+        "local",
+        description="where clients run: here, on Flower's simulation engine (Ray), or at parties "
+        "of their own (ofcl federation)",
+    )
+    ray: str | None = Field(
+        None, description="flower-sim: the address of a Ray cluster; none: this machine"
+    )
+    checkpoint_every: int | None = Field(
+        None, ge=1, description="mini-batches (of all clients) between; unset: every 10 seconds"
+    )
+    spread: Literal["seeds", "clients"] = Field(
+        "seeds", description="what the ± of a comparison is taken over"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
+        protocol = values.get("protocol", "sound")
+        if protocol not in PROTOCOLS:
+            return values
+        dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
+        return {**preset(protocol), **dataset_preset(dataset, protocol), **values}
+
+    @field_validator("perturbations", "columns", "streams", mode="before")
+    @classmethod
+    def _as_names(cls, value: Any) -> tuple[str, ...]:
+        """Names and numbers, in a list or with commas between them."""
+        items = value if isinstance(value, list | tuple) else str(value).split(",")
+        return tuple(str(item).strip() for item in items if str(item).strip())

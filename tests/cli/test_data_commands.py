@@ -1,0 +1,175 @@
+"""`ofcl data` as a user types it, and what `ofcl run` says of data it cannot use."""
+
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ofcl.cli import main as cli
+from tests.data.test_named import FILES
+
+
+@pytest.fixture
+def ofcl(monkeypatch, capsys):
+    """Runs a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setenv("COLUMNS", "150")
+        monkeypatch.setattr(sys, "argv", ["ofcl", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "patients.csv"
+    rows = [f"{n},{n % 7},{'abc'[n % 3]}" for n in range(60)]
+    path.write_text("age,pulse,diagnosis\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_list_says_what_is_here(ofcl, tmp_path):
+    FILES["kc-cell"](tmp_path)
+    code, out, err = ofcl("data", "list", "--data-root", tmp_path)
+    assert code == 0
+    rows = {line.split()[0]: line for line in out.splitlines() if line}
+    assert set(FILES) <= rows.keys()
+    assert rows["kc-cell"].split()[-1] == "yes"
+    assert rows["cifar10"].split()[-1] == "no"
+    assert "built in" in rows["digits"]
+    assert "165,466" in rows["kc-cell"]
+    assert "CC BY 4.0" in rows["kc-cell"]
+    assert str(tmp_path) in err
+
+
+def test_the_environment_names_the_data_folder(ofcl, tmp_path, monkeypatch):
+    monkeypatch.setenv("OFCL_DATA", str(tmp_path / "mine"))
+    _, _, err = ofcl("data", "list")
+    assert str(tmp_path / "mine") in err
+
+
+def test_check_compares_with_the_official_numbers(ofcl, tmp_path):
+    code, _, err = ofcl("data", "check", "digits")
+    assert code == 0
+    assert "1,437 train, 360 test, 10 classes: as published" in err
+    FILES["kc-cell"](tmp_path)
+    code, _, err = ofcl("data", "check", "kc-cell", "--data-root", tmp_path)
+    assert code == 1
+    assert "kc-cell: 90 train, officially 165,466" in err
+
+
+def test_what_is_not_here(ofcl, tmp_path):
+    code, _, err = ofcl("data", "check", "cifar10", "--data-root", tmp_path)
+    assert (code, err.strip()) == (
+        2,
+        f"error: cifar10 is not in '{tmp_path}'; fetch it with: ofcl data prepare cifar10",
+    )
+    code, _, err = ofcl("data", "prepare", "cifar11")
+    assert code == 2
+    assert "Did you mean 'cifar10'?" in err
+
+
+def test_prepare_finds_what_is_here(ofcl, tmp_path):
+    FILES["cifar10"](tmp_path)
+    code, _, err = ofcl("data", "prepare", "cifar10", "--data-root", tmp_path)
+    assert (code, err.strip()) == (0, f"cifar10 is in {tmp_path}")
+
+
+def test_prepare_makes_the_vectors_of_texts(ofcl, tmp_path, monkeypatch):
+    asked = []
+
+    def encode(texts):
+        asked.extend(texts)
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    monkeypatch.setattr("ofcl.data.files.text.load_encoder", lambda embedder: encode)
+    FILES["20newsgroups"](tmp_path)
+    code, _, err = ofcl("data", "prepare", "20newsgroups", "--data-root", tmp_path)
+    assert code == 0, err
+    assert len(asked) == 10
+    assert all(text.startswith("query: ") for text in asked)
+
+
+def test_inspect_shows_columns_classes_and_a_command(ofcl, table):
+    code, out, err = ofcl("data", "inspect", table, "--label", "diagnosis")
+    assert code == 0
+    words = [line.split() for line in out.splitlines()]
+    assert ["kind", "table"] in words
+    assert ["label", "diagnosis"] in words
+    assert ["numbers", "age,", "pulse"] in words
+    assert ["b", "20"] in words
+    assert "suggested: 2 tasks of about 1.5 classes of 3" in err
+    assert f"ofcl run --dataset {table} --label diagnosis --tasks 2" in err
+
+
+def test_inspect_of_mixed_images_suggests_a_size(ofcl, tmp_path):
+    for label, side in (("cat", 20), ("dog", 30)):
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for n in range(3):
+            Image.new("RGB", (side, 40)).save(tmp_path / "photos" / label / f"{n}.png")
+    code, out, err = ofcl("data", "inspect", tmp_path / "photos")
+    assert code == 0
+    assert "20 × 40 to 30 × 40" in out
+    assert "--image-size 32 --tasks 2" in err
+
+
+def test_a_class_may_be_called_anything(ofcl, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("v,label\n" + "".join(f"{n},{'[red]' if n % 2 else 'b'}\n" for n in range(8)))
+    _, out, _ = ofcl("data", "inspect", path)
+    assert "[red]" in out
+
+
+def test_inspect_does_not_embed(ofcl, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    rows = [f'{{"text": "hello {n}", "label": {n % 2}}}' for n in range(30)]
+    path.write_text("\n".join(rows))
+    code, out, _ = ofcl("data", "inspect", path)
+    assert code == 0
+    assert "texts" in out
+    assert not list(tmp_path.rglob("*.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--dataset", "cifar1"], "unknown dataset 'cifar1'"),
+        (["--dataset", "nowhere/mine.csv"], "no file or folder 'nowhere/mine.csv'"),
+        (["--dataset", "TABLE"], "which one is the label? Name it with --label"),
+        (["--dataset", "TABLE", "--label", "diagnose"], "has no column 'diagnose'"),
+        (["--dataset", "TABLE", "--label", "age"], "besides the label 'age', columns that are not"),
+        (["--dataset", "TABLE", "--label", "age", "--set", "columns=pulse"], "does not look like"),
+        (["--dataset", "TABLE", "--label", "diagnosis", "--tasks", "9"], "9 tasks need at least"),
+        (["--stream", "folder"], "unknown stream 'folder'"),
+        (["--stream", "-", "--stream", "-"], "only one stream can be standard input"),
+        (["--dataset", "digits", "--on-bad", "ignore"], "unknown on_bad 'ignore'"),
+    ],
+)
+def test_mistakes_are_one_line(ofcl, table, tmp_path, arguments, problem):
+    arguments = [table if a == "TABLE" else a for a in arguments]
+    code, _, err = ofcl("run", *arguments, "--out", tmp_path / "run")
+    assert code == 2
+    errors = [line for line in err.splitlines() if not line.startswith("waiting")]
+    assert len(errors) == 1
+    assert errors[0].startswith("error: ")
+    assert problem in errors[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_ones_own_table_can_be_resumed_from_anywhere(ofcl, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    arguments = ["--label", "diagnosis", "--memory", 9, "--set", "burn_in=0", "--set", "q=1"]
+    code, _, err = ofcl("run", "--dataset", table.name, *arguments, "--out", tmp_path / "run", "-q")
+    assert code == 0, err
+    (tmp_path / "run" / "result.json").unlink()
+    monkeypatch.chdir("/")
+    code, _, err = ofcl("resume", tmp_path / "run", "-q")
+    assert code == 0, err
+    settings = (tmp_path / "run" / "settings.toml").read_text()
+    assert f'dataset = "{table}"' in settings
+    assert "tasks = 2" in settings

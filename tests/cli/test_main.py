@@ -1,0 +1,230 @@
+"""The command line as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.commands import ofcl
+
+RUN = ["run", "--dataset", "digits", "--set", "model=mlp", "--set", "hidden=32", "--memory", "50",
+       "--clients", "2", "--set", "burn_in=2", "--set", "q=2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two seeds of one experiment and one of another."""
+    folder = tmp_path_factory.mktemp("runs")
+    for method, seed in (("er", 0), ("er", 1), ("none", 0)):
+        code, _, err = ofcl(*RUN, "--method", method, "--seed", seed,
+                            "--out", folder / f"{method}-{seed}")  # fmt: skip
+        assert code == 0, err
+    return folder
+
+
+def test_a_run_shows_its_tasks_and_its_result(tmp_path):
+    code, out, err = ofcl(*RUN, "--method", "bi", "--limit", 4, cwd=tmp_path)
+    assert code == 0
+    assert [f"task {n}/5 ended" in err for n in range(1, 6)] == [True] * 5
+    assert "average accuracy at the end" in out
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert directory.name.startswith("digits-bi-seed0-")
+    assert f"saved in runs/{directory.name}" in out
+    names = {p.name for p in directory.iterdir()}
+    assert {"settings.toml", "events.jsonl", "checkpoint", "result.json"} <= names
+    result = json.loads((directory / "result.json").read_text())
+    wanted = {"A", "F", "accuracy", "global_A", "global_F", "rounds", "bytes_sent", "seconds"}
+    assert wanted <= result.keys()
+
+
+def test_json_and_quiet(tmp_path):
+    code, out, err = ofcl(*RUN, "--limit", 4, "--json", "--out", tmp_path / "run")
+    assert code == 0
+    assert err == ""
+    assert json.loads(out)["rounds"] == 5
+    code, out, err = ofcl("resume", tmp_path / "run", "--json")
+    assert code == 0
+    assert json.loads(out)["rounds"] == 5
+    assert "is finished" in err
+
+
+def test_compare(runs):
+    code, out, _ = ofcl("compare", runs)
+    assert code == 0
+    assert "er" in out
+    assert "±" in out
+    code, out, _ = ofcl("compare", runs / "er-0", runs / "er-1", runs / "none-0", "--json")
+    lines = {line["settings"]["method"]: line for line in json.loads(out)}
+    assert lines["er"]["seeds"] == [0, 1]
+    results = [json.loads((runs / f"er-{s}" / "result.json").read_text())["A"] for s in (0, 1)]
+    assert lines["er"]["A"]["mean"] == pytest.approx(sum(results) / 2)
+    assert lines["er"]["A"]["std"] == pytest.approx(abs(results[0] - results[1]) / 2**0.5)
+    assert lines["none"]["A"]["std"] is None
+
+
+def test_a_settings_file_and_its_overrides(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('dataset = "digits"\nmodel = "mlp"\nclients = 2\nmethod = "er"\nmemory = 20\n')
+    code, out, err = ofcl("run", file, "--memory", 30, "--limit", 2, "--out", tmp_path / "run")
+    assert code == 0, err
+    settings = (tmp_path / "run" / "settings.toml").read_text()
+    assert "memory = 30" in settings
+    assert 'method = "er"' in settings
+    # The settings of a run are a settings file.
+    code, again, err = ofcl("run", tmp_path / "run" / "settings.toml", "--out", tmp_path / "again")
+    assert code == 0, err
+    results = [json.loads((tmp_path / d / "result.json").read_text()) for d in ("run", "again")]
+    assert {**results[0], "seconds": 0} == {**results[1], "seconds": 0}
+
+
+@pytest.mark.parametrize("what", ["datasets", "methods", "protocols", "models", "settings"])
+def test_list(what):
+    code, out, _ = ofcl("list", what)
+    examples = {"datasets": "fashion-mini", "methods": "Bregman", "protocols": "published",
+                "models": "slim-resnet18", "settings": "participation"}  # fmt: skip
+    assert code == 0
+    assert examples[what] in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--method", "bregman"], "unknown method 'bregman'"),
+        (["run", "--dataset", "digit"], "Did you mean 'digits'"),
+        (["run", "--protocol", "publish"], "Did you mean 'published'"),
+        (["run", "--set", "batch_size=0"], "batch_size = 0"),
+        (["run", "--set", "nonsense"], "write it as key=value"),
+        (["run", "--memory", "3"], "memory = 3 is smaller than the number of classes"),
+        (["run", "--tasks", "11"], "11 tasks need at least 11 classes"),
+        (["run", "--clients", "-1"], "clients = -1"),
+        (["run", "--clients", "100000"], "without data"),
+        (["run", "--device", "cuda:9"], "is not there"),
+        (["run", "none.toml"], "no settings file 'none.toml'"),
+        (["resume", "nowhere"], "is not a run directory"),
+        (["compare", "nowhere"], "no such directory"),
+        (["list", "method"], "Did you mean 'methods'"),
+        (["run", "--memory", "many"], "Invalid value"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, message):
+    code, out, err = ofcl(*arguments, cwd=tmp_path)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
+    command = [sys.executable, "-m", "ofcl.cli.main", *RUN, "--set", "batch_size=1", "--out",
+               str(tmp_path / "run")]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    events = tmp_path / "run" / "events.jsonl"
+    deadline = time.monotonic() + 60
+    while not (events.exists() and events.stat().st_size > 2000):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; go on with: ofcl resume" in err
+    code, out, err = ofcl("resume", tmp_path / "run")
+    assert code == 0, err
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_version_and_help():
+    assert ofcl("--version")[1].startswith("ofcl 0.")
+    code, out, _ = ofcl("run", "--help")
+    assert code == 0
+    assert "--aggregation" in out
+
+
+def test_several_seeds_are_like_separate_runs(tmp_path):
+    few = [*RUN, "--method", "bi", "--limit", 4, "-q"]
+    code, out, err = ofcl(*few, "--seeds", "0,3", "--out", tmp_path / "both")
+    assert code == 0, err
+    assert f"saved in {tmp_path / 'both'}" in out
+    code, _, err = ofcl(*few, "--seed", 3, "--out", tmp_path / "alone")
+    assert code == 0, err
+    results = [
+        json.loads((tmp_path / name / "result.json").read_text())
+        for name in ("both/seed3", "alone")
+    ]
+    assert {**results[0], "seconds": 0} == {**results[1], "seconds": 0}
+
+
+def test_several_seeds_go_on_where_they_were_stopped(tmp_path):
+    few = [*RUN, "--method", "er", "--limit", 4, "-q", "--out", tmp_path]
+    code, _, err = ofcl(*few, "--seeds", "0")
+    assert code == 0, err
+    result, kept = tmp_path / "seed0" / "result.json", tmp_path / "kept.json"
+    result.rename(kept)
+    code, _, err = ofcl(*few, "--seeds", "0,1")  # as if it had been stopped at its end
+    assert code == 0, err
+    first, again = (json.loads(path.read_text()) for path in (kept, result))
+    assert {**first, "seconds": 0} == {**again, "seconds": 0}
+    assert (tmp_path / "seed1" / "result.json").exists()
+    for changed, message in (
+        ("burn_in=3", "was made with burn_in = 2, not 3"),
+        ("lr=0.5", "was made with lr = 0.003, not 0.5"),
+        ("tasks=2", "was made with tasks = 5, not 2"),
+        ("dataset=fashion-mini", "was made with dataset = 'digits', not 'fashion-mini'"),
+    ):
+        code, _, err = ofcl(*few, "--seeds", "0", "--set", changed)
+        assert code == 2
+        assert message in err
+    code, out, _ = ofcl(*few, "--seeds", "0,1", "--json")
+    assert code == 0
+    assert json.loads(out)["lines"][0]["seeds"] == [0, 1]
+    code, _, err = ofcl(*few, "--seeds", "0", "--seed", 1)
+    assert (code, "not both" in err) == (2, True)
+
+
+@pytest.mark.parametrize("seeds", ["", "a", "1;2", "-1"])
+def test_seeds_that_are_none(seeds):
+    code, _, err = ofcl(*RUN, "--seeds", seeds)
+    assert code == 2
+    assert "expected numbers with commas" in err
+
+
+def test_bench_prints_saves_and_draws(tmp_path):
+    small = ["--shape", "16", "--classes", 4, "--memory", 20, "--clients", 2, "--seconds", 0.01]
+    code, out, err = ofcl("bench", *small, "--grow", "clients", "--methods", "er,bi",
+                          "--json", tmp_path / "b.json", "--plot", tmp_path / "b.svg")  # fmt: skip
+    assert code == 0, err
+    saved = json.loads((tmp_path / "b.json").read_text())
+    assert saved["whole"].keys() == {"er", "bi"}
+    assert saved["parts"]["bi"]["score"] > 0 == saved["parts"]["er"]["score"]
+    assert list(saved["growth"]["clients"]["bi"]) == ["1", "5", "20"]
+    assert f"{saved['whole']['bi']:.2f}" in out
+    assert "<svg" in (tmp_path / "b.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--methods", "mfcl", "not for mfcl"),
+        ("--methods", "bx", "unknown method 'bx'"),
+        ("--shape", "3y3", "expected something like"),
+        ("--grow", "age", "unknown dimension 'age'"),
+        ("--against", "nowhere", "is not a checkout"),
+    ],
+)
+def test_bench_refuses(option, value, message):
+    small = ["--shape", "16", "--seconds", 0.01, "--methods", "er"]
+    code, _, err = ofcl("bench", *small, option, value)
+    assert code == 2
+    assert message in err
+
+
+def test_bench_with_a_protocol_and_large_batches():
+    code, _, err = ofcl("bench", "--shape", 16, "--classes", 4, "--memory", 21, "--seconds", 0.01,
+                        "--grow", "", "--methods", "er,bi", "--set", "protocol=published",
+                        "--set", "batch_size=400")  # fmt: skip
+    assert code == 0, err

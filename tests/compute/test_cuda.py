@@ -1,0 +1,192 @@
+"""The same learner on a GPU; run by hand where there is one: pytest -m cuda."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+
+import ofcl
+from ofcl import Run, make_settings
+from ofcl.compute import cuda_graphs as capture
+from ofcl.events import Learned
+from tests.conftest import TINY
+from tests.conftest import TINY_IMAGES as QUICK
+from tests.engines.test_remote import remotely
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+TINY_IMAGES = {**QUICK, "lr": 1e-3}
+"""With the larger rate and TF32, the gradients of so narrow a network grow in one run of some three
+hundred until the loss is not a number: BatchNorm divides by the deviation of dead channels."""
+
+
+@pytest.mark.parametrize("method", ["none", "er", "bi"])
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+@pytest.mark.parametrize("kind", ["vector", "image"])
+def test_cuda_draws_and_learns_like_the_cpu(blobs, images, kind, method, protocol):
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    values = {**tiny, "method": method, "protocol": protocol, "limit": 3, "burn_in": 1}
+    runs = [Run(make_settings({**values, "device": device}), data) for device in ("cpu", "cuda")]
+    cpu, cuda = ([event for event in run if hasattr(event, "loss")] for run in runs)
+    # The draws are the same, the arithmetic nearly: before anything is learned it can be seen.
+    for one, other in zip(cpu[:2], cuda[:2], strict=True):
+        assert (other.client, other.samples) == (one.client, one.samples)
+        assert other.loss == pytest.approx(one.loss, rel=1e-2)
+    assert runs[0].result().rounds == runs[1].result().rounds > 0
+
+
+@pytest.mark.parametrize("method", ["er", "bi", "mfcl", "fedcil"])
+def test_resume_on_cuda(tmp_path, images, method):
+    few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
+    values = {**TINY_IMAGES, **few, "method": method, "checkpoint_every": 5, "device": "cuda"}
+    whole = ofcl.run(images, **values)
+    for n, _ in enumerate(Run(make_settings(values), images, tmp_path / "run")):
+        if n == 17:
+            break
+    resumed = ofcl.resume(tmp_path / "run", dataset=images)
+    assert resumed.rounds == whole.rounds
+    assert resumed.bytes_sent == whole.bytes_sent
+    losses = [run.anytime_loss for run in (whole, resumed)]
+    assert losses[1] == pytest.approx(losses[0], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"aggregation": "weighted", "previous_start": "initial"},
+        {"clip_norm": 1.0},
+        {"method": "mfcl", "synthetic": 8, "generator_steps": 2},
+        {"method": "fedcil", "synthetic": 8, "generator_steps": 2, "consolidation": 1},
+    ],
+    ids=str,
+)
+def test_what_comes_from_another_process_is_brought_to_the_device(tmp_path, images, change):
+    settings = make_settings({**TINY_IMAGES, "method": "er", **change, "device": "cuda"})
+    _, server, _ = remotely(tmp_path, settings, images)
+    assert server.round > 0
+    assert all(value.is_cuda for value in server.model.values())
+
+
+def test_a_private_run_is_resumed_on_cuda(tmp_path, images):
+    values = {**TINY_IMAGES, "method": "er", "dp_clip": 1.0, "dp_noise": 0.01, "device": "cuda",
+              "checkpoint_every": 5}  # fmt: skip
+    for n, _ in enumerate(Run(make_settings(values), images, tmp_path / "run")):
+        if n == 17:
+            break
+    assert ofcl.resume(tmp_path / "run", dataset=images).rounds > 0
+
+
+@pytest.fixture
+def full_precision(monkeypatch):
+    """No TF32, and no kernels that add in an order of their own: BatchNorm magnifies rounding."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # matrices: off by default
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+
+
+def losses_and_model(values, data):
+    run = Run(make_settings(values), data)
+    losses = torch.tensor([event.loss for event in run if isinstance(event, Learned)])
+    clients = [c.model.state_dict() for c in run._engine._clients]
+    return losses, clients
+
+
+@pytest.mark.parametrize("aggregation", ["fedavg", "fedprox"])
+@pytest.mark.parametrize("loss", ["ce", "ace"])
+@pytest.mark.parametrize(("kind", "optimizer"), [("image", "sgd"), ("vector", "adam")])
+def test_captured_steps_are_the_plain_ones(
+    monkeypatch, full_precision, blobs, images, kind, optimizer, loss, aggregation
+):
+    """In float32, and over so few mini-batches that rounding has not grown."""
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    values = {**tiny, "method": "er", "loss": loss, "aggregation": aggregation, "steps": 3,
+              "optimizer": optimizer, "lr": 1e-3, "device": "cuda"}  # fmt: skip
+    captured = losses_and_model(values, data)
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = losses_and_model(values, data)
+    assert torch.allclose(captured[0], plain[0], rtol=1e-4)
+    for ours, theirs in zip(captured[1], plain[1], strict=True):
+        for name, value in ours.items():
+            assert torch.allclose(value, theirs[name], rtol=1e-4, atol=1e-5), name
+
+
+def remembered(run):
+    """Which samples the clients remember at the end of a run."""
+    for _ in run:
+        pass
+    return [set(c.learner.memory.samples.id.tolist()) for c in run._engine._clients]
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize("rescore", ["at-risk", "every-round"])
+def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images, rescore, mode):
+    """The memories hold the same samples at the end."""
+    values = {**TINY_IMAGES, "method": "bi", "rescore": rescore, "lr": 1e-4, "device": "cuda",
+              "scoring_mode": mode}  # fmt: skip
+
+    captured = remembered(Run(make_settings(values), images))
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = remembered(Run(make_settings(values), images))
+    for ours, theirs in zip(captured, plain, strict=True):
+        assert len(ours & theirs) >= len(theirs) - 1  # two scores may be as good as the same
+
+
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+def test_graphs_are_captured_and_replayed(images, protocol):
+    values = {**TINY_IMAGES, "method": "bi", "protocol": protocol, "device": "cuda"}
+    run = Run(make_settings(values), images)
+    for _ in run:
+        pass
+    for client in run._engine._clients:
+        assert client.learner._captured._recordings
+        assert client.learner.memory.policy.scorer._captured._recordings
+
+
+def test_graphs_of_an_earlier_run_are_not_collected_in_the_middle_of_a_capture():
+    device, x = torch.device("cuda"), torch.ones(3)
+
+    def in_a_circle():
+        """Something captured that only the collector can free, as clients are."""
+        captured = capture.Captured(lambda x: x + 1, device)
+        captured.itself = captured
+        for _ in range(3):
+            captured(x)
+        return weakref.ref(captured)
+
+    def littering(x):
+        """Leaves enough objects behind that the collector starts, if it may."""
+        litter = [[] for _ in range(100_000)]
+        alive.append(gone() is not None)
+        return x + len(litter)
+
+    alive = []
+    gone = in_a_circle()
+    capturing = capture.Captured(littering, device)
+    with capture.no_collection():  # only what happens during the capture counts
+        for _ in range(capture.PLAIN_CALLS):
+            capturing(x)
+    assert capturing(x).tolist() == [100_001.0] * 3
+    assert alive[-1]
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_stream_that_brings_new_classes_captures_anew(monkeypatch, tmp_path):
+    def readings(seed):
+        draw = torch.Generator().manual_seed(seed)
+        for n in range(300):
+            label = n // 60
+            yield torch.randn(4, generator=draw) + 3 * label, f"class {label}"
+
+    values = {"method": "bi", "memory": 30, "burn_in": 2, "device": "cuda", "clients": 2,
+              "data_root": str(tmp_path)}  # fmt: skip
+
+    captured = remembered(Run(make_settings(values), streams=[readings(0), readings(1)]))
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = remembered(Run(make_settings(values), streams=[readings(0), readings(1)]))
+    for ours, theirs in zip(captured, plain, strict=True):
+        assert len(ours & theirs) >= len(theirs) - 2  # two scores may be as good as the same

@@ -1,0 +1,28 @@
+"""The notebooks run from beginning to end, and were committed with what they show."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.ipynb"))
+
+
+def shown(notebook):
+    """What each cell shows, but for what it prints to the terminal: kinds of output."""
+    return [
+        [sorted(output.get("data", {})) for output in cell.outputs
+         if output.output_type != "stream"]
+        for cell in notebook.cells if cell.cell_type == "code"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_was_committed(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    before = shown(notebook)
+    assert any(before), "it was committed without outputs"
+    where = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    assert shown(notebook) == before

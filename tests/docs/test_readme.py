@@ -1,0 +1,145 @@
+"""The README's commands for one's own data, run as they stand there on small data."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+README = (Path(__file__).parent.parent.parent / "README.md").read_text()
+SECTION = README.split("## Use your own data")[1].split("\n## ")[0]
+COMMANDS = re.findall(r"^    ((?:ofcl|tail) .*)$", SECTION, re.MULTILINE)
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def only(*words):
+    """The README's one command that has these words, without its comment."""
+    (found,) = [line for line in COMMANDS if all(word in line for word in words)]
+    return shlex.split(found, comments=True)
+
+
+def start(arguments, **options):
+    assert arguments[0] == "ofcl"
+    command = [sys.executable, "-m", "ofcl.cli.main", *arguments[1:]]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=ENVIRONMENT, **options)  # fmt: skip
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+def the_run(folder):
+    (directory,) = (folder / "runs").iterdir()
+    return directory
+
+
+def photos(folder):
+    draw = np.random.default_rng(0)
+    for c, name in enumerate(("cat", "dog", "bird", "fish")):
+        (folder / "photos" / name).mkdir(parents=True)
+        for n in range(30):
+            pixels = draw.integers(0, 60, (40 + n % 3, 50, 3), dtype=np.uint8)
+            pixels[:, :, c % 3] += np.uint8(60 + 60 * (c // 3))
+            Image.fromarray(pixels).save(folder / "photos" / name / f"{n}.jpg")
+
+
+def patients(path, seed=0, diagnoses=("healthy", "flu", "asthma"), n=90):
+    draw = np.random.default_rng(seed)
+    lines = ["age,pulse,diagnosis"]
+    for i in range(n):
+        d = i % len(diagnoses)
+        lines.append(f"{draw.normal(40 + 10 * d):.1f},{draw.normal(70 + 9 * d):.1f},{diagnoses[d]}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_every_command_of_the_section_is_tested_here():
+    assert len(COMMANDS) == 6
+
+
+def test_images(tmp_path):
+    photos(tmp_path)
+    shown = finish(start(only("inspect photos"), cwd=tmp_path))
+    assert "image files" in shown
+    assert re.search(r"cat +30", shown)
+    finish(start([*only("--dataset photos"), "--set", "width=4"], cwd=tmp_path))
+    result = json.loads((the_run(tmp_path) / "result.json").read_text())
+    assert len(result["accuracy"][0]) == 2  # two tasks of two classes
+    assert result["A"] > 25
+
+
+def test_texts(tmp_path):
+    words = {"sport": "the team won the match", "food": "boil the rice and stir the soup"}
+    rows = [f"{topic},{text} {n}" for n in range(15) for topic, text in words.items()]
+    (tmp_path / "letters.csv").write_text("topic,body\n" + "\n".join(rows) + "\n")
+    environment = {**ENVIRONMENT, "OFCL_DATA": str(tmp_path / "data")}
+    arguments = [sys.executable, "-m", "ofcl.cli.main", *only("letters.csv")[1:], "--json"]
+    done = subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "data" / "embeddings").iterdir())) == 1
+    assert json.loads(done.stdout)["A"] is not None
+
+
+def test_a_table(tmp_path):
+    patients(tmp_path / "patients.csv")
+    finish(start(only("patients.csv"), cwd=tmp_path))
+    result = json.loads((the_run(tmp_path) / "result.json").read_text())
+    assert result["A"] is not None
+
+
+def test_watched_folders_and_ctrl_c(tmp_path):
+    for ward in ("ward-a", "ward-b"):
+        (tmp_path / ward).mkdir()
+    process = start(only("watch:ward-a"), cwd=tmp_path)
+    time.sleep(1)
+    for n, ward in enumerate(("ward-a", "ward-b")):
+        patients(tmp_path / ward / "monday.csv", n, n=450)
+    try:
+        for _ in range(600):
+            if list(tmp_path.glob("runs/*/events.jsonl")):
+                events = (the_run(tmp_path) / "events.jsonl").read_text()
+                if events.count('"learned"') == 90:
+                    break
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "stopped; go on with: ofcl resume" in err
+    events = [json.loads(line) for line in (the_run(tmp_path) / "events.jsonl").open()]
+    assert sum(event["event"] == "appeared" for event in events) == 3
+    assert sum(event["event"] == "round" for event in events) == 3
+
+
+def test_lines_of_json(tmp_path):
+    """`tail -f` never ends by itself: it is stopped, and the pipe with it."""
+    line = only("tail", "--stream -")
+    tail, arguments = line[: line.index("|")], line[line.index("|") + 1 :]
+    draw = np.random.default_rng(0)
+    rows = [json.dumps({"x": draw.normal(n % 2, 0.1, 3).tolist(), "y": n % 2}) for n in range(40)]
+    (tmp_path / "readings.jsonl").write_text("\n".join(rows) + "\n")
+    lines = subprocess.Popen([*tail[:1], "-n", "+1", *tail[1:]], cwd=tmp_path,
+                             stdout=subprocess.PIPE)  # fmt: skip
+    process = start([*arguments, "--json"], cwd=tmp_path, stdin=lines.stdout)
+    time.sleep(4)
+    lines.kill()
+    result = json.loads(finish(process))
+    assert sum(part["samples"] for part in result["anytime"]) == 40
+
+
+def test_the_iterator_is_a_python_example():
+    """tests/test_docs.py runs all of those; this one must be among them."""
+    blocks = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+    assert any("ofcl.run(streams=[" in block for block in blocks)
