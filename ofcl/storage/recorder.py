@@ -1,4 +1,4 @@
-"""The recorder of a running run: writes its events, each with its number."""
+"""Recording the events of a running run, and reading them back when it is resumed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from ofcl.storage.run_directory import RunDirectory
 
 
 class Recorder:
-    """Writes the events of a running run, each with its number and the seconds so far."""
+    """Writes the events of a running run, each with its number and the seconds so far.
+
+    Args:
+        run: the directory of the run, to whose `events.jsonl` is appended.
+        events: the events so far (none, or those of a resumed run); new ones are added to this list.
+        resumed: write a line `resumed` first, so that readers drop events after the checkpoint.
+    """
 
     def __init__(self, run: RunDirectory, events: list[Event], resumed: bool) -> None:
         self.events, self._path = events, run.path
@@ -23,18 +29,23 @@ class Recorder:
             self._write({"event": "resumed", "after": len(events)})
 
     def record(self, event: Event, seconds: float) -> None:
-        """Appends an event."""
+        """Appends an event.
+
+        Args:
+            event: the event.
+            seconds: how long the run has taken so far, over all its processes.
+        """
         self._write({"n": len(self.events), "seconds": round(seconds, 3), **to_json(event)})
         self.events.append(event)
 
     def sync(self) -> None:
-        """Makes sure that what was written outlasts a power cut."""
+        """Waits until all events are on the disk, where they outlast a power cut."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Ends the recording."""
-        with contextlib.suppress(OSError):  # the disk may be full; what matters has been raised
+        """Closes the file of events."""
+        with contextlib.suppress(OSError):  # if the disk is full, `record` has raised an error already
             self._file.close()
 
     def _write(self, value: dict[str, Any]) -> None:
@@ -43,7 +54,18 @@ class Recorder:
 
 
 def counted(run: RunDirectory, events: int) -> list[Event]:
-    """The first events of a run, as many as its checkpoint knew of."""
+    """Reads the events that a run's checkpoint has counted.
+
+    Args:
+        run: the directory of the run.
+        events: how many events there were when the checkpoint was written.
+
+    Returns:
+        The first `events` events.
+
+    Raises:
+        OfclError: if the file has fewer, or one in between is missing.
+    """
     found = run.events()[:events]
     whole = all(event.get("n") == n for n, event in enumerate(found))
     if len(found) < events or not whole:

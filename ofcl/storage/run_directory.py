@@ -1,13 +1,13 @@
-"""The run directory: what a run leaves on disk, written so that a crash loses nothing.
+"""The run directory: the files of a run, written so that a crash loses nothing.
 
     settings.toml   complete: with versions, seed and vocabulary; enough to run it again
-    events.jsonl    what happened, one line each, only ever appended to
+    events.jsonl    the events, one line each; lines are only ever appended
     checkpoint/     the last two states: safetensors + JSON, never pickle
-    pictures/       of generative methods: what they make at the end of each task
-    model.safetensors, result.json   at the end
+    pictures/       samples that generative methods make at the end of each task
+    model.safetensors, result.json   written when the run is finished
 
-A process that is killed may have written events after its last checkpoint. The resumed run says in
-a line `resumed` how many events the checkpoint knew of; readers drop those behind that count.
+A process that is killed may have written events after its last checkpoint. The resumed run writes a
+line `resumed` with the number of events that the checkpoint had counted; readers drop later ones.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ from ofcl.state import State, Tensors, flatten
 from ofcl.storage.atomic_files import ends_with_newline, explained, write_whole
 from ofcl.storage.image_grid import grid
 
-CLIENTS_RUN = "run"  # what clients in other processes call the run: they have no other here
+CLIENTS_RUN = "run"  # the name of the run in the folders of clients in other processes
 
 
 class RunDirectory:
-    """One run on disk."""
+    """The files of one run.
+
+    Args:
+        path: the folder; it need not exist yet.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -43,8 +47,8 @@ class RunDirectory:
     # Making and opening
 
     def check_new(self) -> None:
-        """Refuses a directory that has something in it."""
-        # Of a process that was killed right here, and what clients elsewhere are to find.
+        """Raises an error if the directory has something in it."""
+        # A process that was killed in `create` leaves the first, clients elsewhere the second.
         left = {"settings.toml.partial", "clients"}
         if self.path.exists() and (
             not self.path.is_dir() or self.started() or {p.name for p in self.path.iterdir()} - left
@@ -61,24 +65,36 @@ class RunDirectory:
         made_with: State,
         fingerprint: str = "",
     ) -> None:
-        """Makes the directory of a new run."""
+        """Makes the directory of a new run.
+
+        Args:
+            settings: the settings of the run.
+            labels: the vocabulary: the label of each class.
+            form: the form of the samples, which data must have to be predicted later.
+            made_with: the versions of ofcl, Python and PyTorch, and the device.
+            fingerprint: a checksum of the data; empty where they cannot be compared later.
+        """
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
-        told = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
+        described = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path / "settings.toml", to_toml({**values, **told}))
+            write_whole(self.path / "settings.toml", to_toml({**values, **described}))
 
     def started(self) -> bool:
-        """Whether there is a run here, finished or not."""
+        """Says whether the directory holds a run, finished or not."""
         return (self.path / "settings.toml").exists()
 
     def settings(self) -> Settings:
-        """The settings it was made with."""
+        """Reads the settings with which the run was made."""
         return make_settings(load_settings(self._settings_file()))
 
     def check_labels(self, labels: tuple[str, ...]) -> None:
-        """Refuses data with another vocabulary than the run's."""
+        """Raises an error if data have another vocabulary than the run.
+
+        Args:
+            labels: the label of each class of the data.
+        """
         saved = self.description().get("labels")
         if saved != list(labels):
             raise OfclError(
@@ -86,7 +102,12 @@ class RunDirectory:
             )
 
     def check_data(self, fingerprint: str, tell: Callable[[str], None]) -> None:
-        """Refuses other data than the run's: their rows, or the split, may be others."""
+        """Raises an error if data are not those of the run: rows or the split may be others.
+
+        Args:
+            fingerprint: the checksum of the data; empty where they cannot be compared.
+            tell: receives a warning if the run's data cannot be compared.
+        """
         saved = self.description().get("fingerprint")
         if saved is None and fingerprint:
             tell(f"'{self.path}' was begun by an earlier version, which read tables and images of "
@@ -99,7 +120,7 @@ class RunDirectory:
             )
 
     def description(self) -> dict[str, Any]:
-        """All that its settings file says: the settings, labels, form, what it was made with."""
+        """Reads the whole settings file: settings, labels, form, and the versions used."""
         return tomllib.loads(self._settings_file().read_text(encoding="utf-8"))
 
     def _settings_file(self) -> Path:
@@ -109,7 +130,11 @@ class RunDirectory:
         return path
 
     def lock(self) -> IO[str]:
-        """Refuses to let two processes work on one run; free again when the file is closed."""
+        """Locks the run, so that no second process works on it.
+
+        Returns:
+            The lock file; closing it unlocks the run.
+        """
         with explained(self.path):
             file = (self.path / "lock").open("w")
             try:
@@ -122,7 +147,7 @@ class RunDirectory:
     # Events
 
     def open_events(self) -> IO[str]:
-        """The event file, to append to; a line that a crash has cut short is ended first."""
+        """Opens the event file to append to it; ends a line that a crash has cut short."""
         path = self.path / "events.jsonl"
         torn = path.exists() and path.stat().st_size > 0 and not ends_with_newline(path)
         file = path.open("a", encoding="utf-8", buffering=1)
@@ -131,7 +156,7 @@ class RunDirectory:
         return file
 
     def events(self) -> list[dict[str, Any]]:
-        """All events that count, as plain values: without those that a resumed run did again."""
+        """Reads the events as plain values, without those that a resumed run has repeated."""
         path = self.path / "events.jsonl"
         if not path.exists():
             return []
@@ -150,15 +175,24 @@ class RunDirectory:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of its checkpoints."""
+        """The folder of the run's checkpoints."""
         return self.path / "checkpoint"
 
     def client_folders(self, clients: int) -> list[Path]:
-        """Where clients in other processes keep their checkpoints, whether or not there are any."""
+        """Names the checkpoint folders of clients in other processes; they need not exist.
+
+        Args:
+            clients: the number of clients.
+        """
         return [self.path / "clients" / str(number) / CLIENTS_RUN for number in range(clients)]
 
     def save_pictures(self, task: int, pictures: dict[str, Tensor]) -> None:
-        """Writes images that a generator makes, a row a class, as `pictures/task-<n>.png`."""
+        """Writes generated images as `pictures/task-<n>.png`, one row per class.
+
+        Args:
+            task: the number of the task that has ended.
+            pictures: the images of each label, (n, channels, height, width), from 0 to 1.
+        """
         folder = self.path / "pictures"
         with explained(self.path):
             folder.mkdir(exist_ok=True)
@@ -167,7 +201,12 @@ class RunDirectory:
     # The end
 
     def save_result(self, result: Result, model: Tensors) -> None:
-        """Writes the global model and `result.json`, the sign that the run is finished."""
+        """Writes the global model, then `result.json`, which marks the run as finished.
+
+        Args:
+            result: the result of the run.
+            model: the parameters of the global model.
+        """
         tensors, _ = flatten(dict(model))
         with explained(self.path):
             save_file(tensors, self.path / "model.partial")
@@ -175,7 +214,7 @@ class RunDirectory:
             write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
 
     def result(self) -> Result | None:
-        """The result; None if the run is not finished."""
+        """Reads the result; None if the run is not finished."""
         path = self.path / "result.json"
         if not path.exists():
             return None
