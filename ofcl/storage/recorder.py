@@ -18,7 +18,7 @@ class Recorder:
 
     Args:
         run: the directory of the run, to whose `events.jsonl` is appended.
-        events: the events so far (none, or those of a resumed run); new ones are added to this list.
+        events: the events so far (of a resumed run), to which new ones are added.
         resumed: write a line `resumed` first, so that readers drop events after the checkpoint.
     """
 
@@ -45,7 +45,7 @@ class Recorder:
 
     def close(self) -> None:
         """Closes the file of events."""
-        with contextlib.suppress(OSError):  # if the disk is full, `record` has raised an error already
+        with contextlib.suppress(OSError):  # `record` has raised an error already
             self._file.close()
 
     def _write(self, value: dict[str, Any]) -> None:
