@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ofcl.compute import foreach
 from ofcl.state import Tensors
 from ofcl.update import Update
 
@@ -25,9 +26,9 @@ def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
     total = math.fsum(weights)
     shares = [weight / total for weight in weights]
     names = list(models[0])
-    mean = torch._foreach_mul(list(models[0].values()), shares[0])
+    mean = foreach.scaled(list(models[0].values()), shares[0])
     for model, share in zip(models[1:], shares[1:], strict=True):
-        torch._foreach_add_(mean, [model[name] for name in names], alpha=share)
+        foreach.add_scaled(mean, [model[name] for name in names], share)
     return dict(zip(names, mean, strict=True))
 
 
@@ -93,5 +94,5 @@ def _of_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> 
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
     """A model with a share of the previous one."""
     names, values = list(model), list(model.values())
-    mixed = torch._foreach_lerp(values, [previous[name] for name in names], share)
+    mixed = foreach.between(values, [previous[name] for name in names], share)
     return dict(zip(names, mixed, strict=True))

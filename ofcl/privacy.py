@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ofcl.compute import foreach
 from ofcl.state import Tensors
 
 
@@ -50,12 +51,12 @@ def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
     tensor([0.6000, 0.8000])
     """
     names, begun = list(state), [start[name] for name in state]
-    way = torch._foreach_sub([state[name] for name in names], begun)
+    way = foreach.differences([state[name] for name in names], begun)
     length = float(torch.nn.utils.get_total_norm(way))
     if length <= norm:
         return state
-    torch._foreach_mul_(way, norm / length)
-    return dict(zip(names, torch._foreach_add(begun, way), strict=True))
+    foreach.scale_all(way, norm / length)
+    return dict(zip(names, foreach.sums(begun, way), strict=True))
 
 
 def epsilon(releases: int, noise: float, delta: float) -> float:

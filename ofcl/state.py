@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ofcl.compute import foreach
+
 State = dict[str, Any]
 """Nested dictionaries and lists of tensors, numbers, strings, booleans and None."""
 
@@ -79,10 +81,10 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
 @torch.no_grad()
 def copied(tensors: Tensors) -> Tensors:
     """A copy of each, of floating-point numbers: times one, which one call does for all."""
-    return dict(zip(tensors, torch._foreach_mul(list(tensors.values()), 1.0), strict=True))
+    return dict(zip(tensors, foreach.scaled(list(tensors.values()), 1.0), strict=True))
 
 
 @torch.no_grad()
 def copy_tensors(into: Tensors, source: Tensors) -> None:
     """Copies tensors into those of the same names; on a GPU, all at once."""
-    torch._foreach_copy_(list(into.values()), [source[name] for name in into])
+    foreach.copy_all(list(into.values()), [source[name] for name in into])

@@ -8,22 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-
-def _plain(name: str) -> Any:
-    """A method of PyTorch's optimisers as it was written.
-
-    Around it is what keeps the compiler away. It imports the compiler for that, which takes a
-    second; nothing here is compiled.
-    """
-    method = getattr(torch.optim.Optimizer, name)
-    return getattr(method, "__wrapped__", method)
+from ofcl.compute import foreach
 
 
 class _Uncompiled:
-    add_param_group = _plain("add_param_group")
-    state_dict = _plain("state_dict")
-    load_state_dict = _plain("load_state_dict")
-    zero_grad = _plain("zero_grad")
+    """Methods of PyTorch's optimisers that do not import its compiler."""
+
+    add_param_group: Any = foreach.undecorated(torch.optim.Optimizer.add_param_group)
+    state_dict: Any = foreach.undecorated(torch.optim.Optimizer.state_dict)
+    load_state_dict: Any = foreach.undecorated(torch.optim.Optimizer.load_state_dict)
+    zero_grad: Any = foreach.undecorated(torch.optim.Optimizer.zero_grad)
 
 
 class SGD(_Uncompiled, torch.optim.SGD):
@@ -40,7 +34,7 @@ class SGD(_Uncompiled, torch.optim.SGD):
         """One step with the gradients that the parameters have."""
         group = self.param_groups[0]
         gradients = [parameter.grad for parameter in group["params"]]
-        torch._foreach_add_(group["params"], gradients, alpha=-group["lr"])
+        foreach.add_scaled(group["params"], gradients, -group["lr"])
 
 
 class Adam(_Uncompiled, torch.optim.Adam):
@@ -84,21 +78,16 @@ def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
     parameters: list[Tensor] = [p for adam in adams for p in adam.param_groups[0]["params"]]
     states = [state for adam in adams for state in adam.states()]
     steps = [state["step"] for state in states]
-    torch._foreach_add_(steps, 1)
-    torch._fused_adam_(
+    foreach.add_number(steps, 1)
+    foreach.adam_step(
         parameters,
         [parameter.grad for parameter in parameters],  # type: ignore[misc]
         [state["exp_avg"] for state in states],
         [state["exp_avg_sq"] for state in states],
-        [],
         steps,
         lr=group["lr"],
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        weight_decay=0.0,
+        betas=group["betas"],
         eps=group["eps"],
-        amsgrad=False,
-        maximize=False,
     )
     for parameter in parameters:  # clients that wait shall not keep their gradients
         parameter.grad = None

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ofcl.compute import foreach
 from ofcl.compute.batching import forward_size
 from ofcl.compute.cuda_graphs import Captured
 from ofcl.compute.devices import to_device
@@ -120,7 +121,7 @@ class Scorer:
         """Called before and after the client takes the global model: refreshes if it is time."""
         if when == self._as_of:
             with torch.no_grad():
-                torch._foreach_copy_(self._copies, self._copied)
+                foreach.copy_all(self._copies, self._copied)
 
     def state(self) -> State:
         """Everything, for a checkpoint."""
