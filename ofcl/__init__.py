@@ -9,7 +9,8 @@ True
 from ofcl.algorithm import federate
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
-from ofcl.data.live.feeds import JsonLines, WatchedFolder
+from ofcl.data.live.json_lines import JsonLines
+from ofcl.data.live.watched_folder import WatchedFolder
 from ofcl.data.loading import load_dataset
 from ofcl.data.options import Reading
 from ofcl.data.scenario import build_scenario

@@ -20,7 +20,7 @@ from ofcl.algorithm import Engine, federate
 from ofcl.assembly.participants import Parties
 from ofcl.assembly.stages import Hooks, Stage, find_stage
 from ofcl.data.dataset import Dataset
-from ofcl.data.live.feeds import Items
+from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result, summarise

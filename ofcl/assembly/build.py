@@ -18,9 +18,10 @@ from ofcl.data.live.form import Form, Pattern
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.options import Reading, Subset, Track, data_root, quietly
-from ofcl.data.scenario import Share, build_scenario, usual_tasks
+from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
+from ofcl.data.scenario import Share, build_scenario
 from ofcl.data.stream import ArrayStream, Stream
+from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError, unknown
 from ofcl.evaluation.held_out import HeldOut, Tested
 from ofcl.memory.memory import Memory
@@ -84,7 +85,7 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
     return settings.model_copy(update=found)
 
 
-def build_reading(settings: Settings, track: Track = quietly) -> Reading:
+def build_reading(settings: Settings, track: Progress = no_progress) -> Reading:
     """How the run's data are read."""
     return Reading(
         root=Path(settings.data_root).expanduser() if settings.data_root else data_root(),

@@ -17,16 +17,9 @@ from ofcl.assembly.checks import check, check_model
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.labels import label_name
-from ofcl.data.live.feeds import (
-    STDIN,
-    WATCH,
-    Items,
-    IteratorFeed,
-    held_out_samples,
-    open_feed,
-    samples_of_item,
-)
+from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
 from ofcl.data.live.form import Pattern
+from ofcl.data.live.iterator_feed import Items, IteratorFeed, samples_of_item
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed, Sample
 from ofcl.data.live.vocabulary import Vocabulary

@@ -22,7 +22,7 @@ from ofcl.assembly.participants import (
     save_dataset,
 )
 from ofcl.data.dataset import Dataset
-from ofcl.data.live.feeds import Items
+from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.remote import RemoteEngine

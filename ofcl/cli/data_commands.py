@@ -20,7 +20,7 @@ from ofcl.data.loading import load_dataset, read_raw
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Reading, data_root
 from ofcl.data.raw import Raw
-from ofcl.data.scenario import usual_tasks
+from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError, unknown
 from ofcl.settings.layers import make_settings
 

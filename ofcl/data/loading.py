@@ -9,7 +9,7 @@ from pathlib import Path
 from ofcl.data.dataset import Dataset
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Reading
-from ofcl.data.own import looks_like_path, read_own
+from ofcl.data.own.by_path import looks_like_path, read_own
 from ofcl.data.preparation import make_dataset
 from ofcl.data.raw import Raw
 from ofcl.errors import unknown

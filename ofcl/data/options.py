@@ -16,14 +16,14 @@ OnBad = Literal["stop", "skip"]
 """What becomes of a sample that cannot be used: an error, or it is left out and counted."""
 
 
-class Track(Protocol):
+class Progress(Protocol):
     """Goes through items that take their time; the command line's shows how far it is."""
 
     def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
         """The items, one after the other."""
 
 
-def quietly(items: Sequence[T], what: str) -> Iterable[T]:
+def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
     """Goes through items and shows nothing."""
     return items
 
@@ -61,7 +61,7 @@ class Reading:
     window: int = 200  # rows from which the columns of a table are standardised
     subset: Subset = Subset()
     on_bad: OnBad = "stop"
-    track: Track = quietly
+    track: Progress = no_progress
 
 
 class Damage:

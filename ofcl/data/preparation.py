@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from ofcl.data.files.images import read_images
 from ofcl.data.files.text import embed
 from ofcl.data.options import Damage, Reading
 from ofcl.data.raw import Part, Raw, named
+from ofcl.data.selection import _check, train_and_test
+from ofcl.data.standardisation import Standardisation
 from ofcl.errors import OfclError
-from ofcl.seeds import numpy_generator
 
 
 def make_dataset(raw: Raw, how: Reading) -> Dataset:
@@ -60,56 +61,6 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     )
 
 
-def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
-    """The part of the data that is asked for, before anything costly is done with it."""
-    raw = subset(raw, how)
-    _check(raw, raw.train.y, raw.test.y if raw.test else None)
-    if raw.test is not None:
-        return raw.train, raw.test
-    train, test = split(raw.train, how.test_share)
-    return train, _part(test, raw, "test", how.subset.test_head, how.subset.test_per_class)
-
-
-def subset(raw: Raw, how: Reading) -> Raw:
-    """The part of the data that is asked for; the same whatever the run's seed."""
-    wanted = how.subset
-    train = _part(raw.train, raw, "train", wanted.train_head, wanted.train_per_class)
-    if raw.test is None:
-        return replace(raw, train=train)
-    test = _part(raw.test, raw, "test", wanted.test_head, wanted.test_per_class)
-    return replace(raw, train=train, test=test)
-
-
-def _part(part: Part, raw: Raw, what: str, head: int | None, per_class: int | None) -> Part:
-    if head is not None:
-        part = part[np.arange(min(head, len(part)))]
-    if per_class is None:
-        return part
-    rows = []
-    for c in range(len(raw.labels)):
-        of_class = np.flatnonzero(part.y == c)
-        drawn = numpy_generator(0, "subset", raw.name, what, c).permutation(of_class)[:per_class]
-        rows.append(drawn)
-    return part[np.sort(np.concatenate(rows))]
-
-
-def split(part: Part, test_share: float) -> tuple[Part, Part]:
-    """A share of every class for testing; the same whatever the run's seed.
-
-    A class of a single sample is all train.
-
-    >>> train, test = split(Part(np.arange(11), np.array([0] * 10 + [1])), 0.2)
-    >>> len(train), test.y.tolist()
-    (9, [0, 0])
-    """
-    held = np.zeros(len(part), dtype=bool)
-    for c in np.unique(part.y).tolist():
-        rows = numpy_generator(0, "test split", c).permutation(np.flatnonzero(part.y == c))
-        wanted = max(round(len(rows) * test_share), 1)
-        held[rows[: min(wanted, len(rows) - 1)]] = True
-    return part[np.flatnonzero(~held)], part[np.flatnonzero(held)]
-
-
 def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Tensor, Tensor]]:
     """The function that makes tensors of a part's samples and labels."""
     make: Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
@@ -138,45 +89,6 @@ def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Ten
         return torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(y).long()
 
     return tensors
-
-
-@dataclass(frozen=True)
-class Standardisation:
-    """Brings columns to the mean 0 and deviation 1 that they have in a window.
-
-    A column that does not vary there is only shifted; its deviation may still be above 0, as its
-    mean is rounded.
-
-    >>> Standardisation.of(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
-    array([[3., 1.]], dtype=float32)
-    """
-
-    mean: np.ndarray
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, window: np.ndarray) -> Standardisation:
-        """From the rows of a window, which are not kept."""
-        mean, deviation = window.mean(axis=0), window.std(axis=0)
-        varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
-        return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Rows (n, columns), standardised."""
-        with np.errstate(over="ignore"):
-            return np.asarray((np.asarray(rows) - self.mean) / self.scale, dtype=np.float32)
-
-
-def _check(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
-    present = np.unique(y_train)
-    if len(present) < 2:
-        what = f"only the class '{raw.labels[int(present[0])]}'" if len(present) else "no samples"
-        raise OfclError(f"'{raw.name}' has {what} to learn from; at least two classes are needed")
-    if y_test is not None and (strange := np.setdiff1d(y_test, present)).size:
-        raise OfclError(
-            f"'{raw.name}': the test part has classes that the train part lacks "
-            f"({named(raw.labels, strange)}), so nobody could ever learn them"
-        )
 
 
 def _untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from ofcl.assembly import build
 from ofcl.data.files.text import cached
 from ofcl.data.loading import read_raw
 from ofcl.data.named.catalogue import DATASETS
-from ofcl.data.preparation import train_and_test
+from ofcl.data.selection import train_and_test
 from ofcl.errors import OfclError
 from ofcl.methods.parts import shown
 from ofcl.report.recorded_runs import RunView

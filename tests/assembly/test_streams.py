@@ -15,7 +15,7 @@ from PIL import Image
 
 import ofcl
 from ofcl import OfclError, Run, make_settings
-from ofcl.data.live import feeds
+from ofcl.data.live import watched_folder
 from ofcl.data.live.sample import StreamError
 from ofcl.events import Appeared, Evaluated, Learned, Round
 from ofcl.experiment import Interrupted
@@ -140,8 +140,8 @@ def test_iterators_must_be_brought_again(tmp_path):
 
 @pytest.mark.parametrize("header", ["v,u,label", "id,u,v,label"])
 def test_a_resumed_run_is_tested_by_the_same_columns(tmp_path, folders, monkeypatch, header):
-    monkeypatch.setattr(feeds, "SETTLED", 0.0)
-    monkeypatch.setattr(feeds, "LOOK", 0.0)
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
     (tmp_path / "stream").mkdir()
     draw = np.random.default_rng(0)
     rows = [(*draw.normal(3 * (n % 2), 1, 2).round(3), "ab"[n % 2]) for n in range(80)]
@@ -446,8 +446,8 @@ def test_ctrl_c_on_a_pipe_that_stays_open(tmp_path):
 
 
 def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, monkeypatch):
-    monkeypatch.setattr(feeds, "SETTLED", 0.0)
-    monkeypatch.setattr(feeds, "LOOK", 0.0)
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
     values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05}
     made = make_settings(
         {**values, "streams": [f"watch:{folders / name}" for name in ("one", "two")]}

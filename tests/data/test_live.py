@@ -11,9 +11,10 @@ import torch
 from PIL import Image
 
 from ofcl import JsonLines, Reading, WatchedFolder
-from ofcl.data.live import feeds
-from ofcl.data.live.feeds import IteratorFeed, open_feed
+from ofcl.data.live import watched_folder
+from ofcl.data.live.feeds import open_feed
 from ofcl.data.live.form import Form, Pattern
+from ofcl.data.live.iterator_feed import IteratorFeed
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import StreamError
 from ofcl.data.live.vocabulary import Vocabulary
@@ -361,8 +362,8 @@ def test_a_file_goes_on_where_it_was():
 
 @pytest.fixture
 def quickly(monkeypatch):
-    monkeypatch.setattr(feeds, "SETTLED", 0.0)
-    monkeypatch.setattr(feeds, "LOOK", 0.0)
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
 
 
 def watch(folder, idle=None, **how):
@@ -574,8 +575,8 @@ def test_a_task_column_that_is_not_there_is_refused(tmp_path, quickly):
 
 
 def test_a_file_that_is_still_written_is_left_for_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(feeds, "LOOK", 0.0)
-    monkeypatch.setattr(feeds, "SETTLED", 0.1)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.1)
     live = stream(watch(tmp_path), batch_size=1)
     for n in range(5):
         write_csv(tmp_path / "a.csv", *[(1, 0, "x")] * (n + 1))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ofcl.data.files import text
-from ofcl.data.files.text import embed, find_embedder
+from ofcl.data.files.embedders import find_embedder
+from ofcl.data.files.text import embed
 from ofcl.errors import OfclError
 
 TEXTS = ["a cat sat", "stocks fell", "the cat purred"]

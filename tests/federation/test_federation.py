@@ -20,7 +20,7 @@ from ofcl import OfclError, make_settings
 from ofcl.aggregation import fedavg, weighted_fedavg
 from ofcl.algorithm import federate
 from ofcl.assembly.participants import dataset_parties
-from ofcl.data.live.vocabulary import ToldVocabulary
+from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.scenario import build_scenario
 from ofcl.engines.gate import Rejected
 from ofcl.engines.local import LocalEngine
@@ -491,7 +491,7 @@ def test_two_introductions_lose_no_sample_of_a_stream_that_comes_once(monkeypatc
         assert source.samples() == source.samples()
         made = make_settings({"method": "er", "hidden": 8, "batch_size": 4})
         terms = Terms(travelling_settings(made), 1, ("a", "b"), 0, source.samples())
-        client = source.client(terms, 0, ToldVocabulary(("a", "b")))
+        client = source.client(terms, 0, AssignedVocabulary(("a", "b")))
         seen = []
         while client.stream.ready() and client.stream.next_task() is not None:
             seen.append(len(next(client.stream).y))

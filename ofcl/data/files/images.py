@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from ofcl.data.options import Damage, Track
+from ofcl.data.options import Damage, Progress
 from ofcl.errors import OfclError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_image(
 
 
 def read_images(
-    paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Track
+    paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Progress
 ) -> Callable[[Sequence[ImageFile]], Made]:
     """The function that reads images of one size and colour; what these are, all files decide."""
     grey, top, bad = True, 0.0, set()

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
-from ofcl.data.files.text import Embedder, embed, find_embedder
-from ofcl.data.preparation import Standardisation
+from ofcl.data.files.embedders import Embedder, find_embedder
+from ofcl.data.files.text import embed
+from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25

@@ -35,32 +35,32 @@ class Vocabulary:
         return True
 
 
-class ToldVocabulary(Vocabulary):
+class AssignedVocabulary(Vocabulary):
     """A vocabulary that somebody else keeps: for labels without a place, one must be asked for.
 
-    >>> words = ToldVocabulary(("cat",))
-    >>> words.admits("cat"), words.admits("dog"), words.asked
+    >>> words = AssignedVocabulary(("cat",))
+    >>> words.admits("cat"), words.admits("dog"), words.requested
     (True, False, ['dog'])
-    >>> words.tell(["cat", "dog"])
-    >>> words.admits("dog"), words.asked
+    >>> words.assign(["cat", "dog"])
+    >>> words.admits("dog"), words.requested
     (True, [])
     """
 
     def __init__(self, labels: tuple[str, ...] = ()) -> None:
         super().__init__(labels)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def admits(self, label: str) -> bool:
         """Whether the label has a place; if not, it is asked for."""
-        if label not in self and label not in self.asked:
-            self.asked.append(label)
+        if label not in self and label not in self.requested:
+            self.requested.append(label)
         return label in self
 
-    def tell(self, labels: Sequence[str]) -> None:
+    def assign(self, labels: Sequence[str]) -> None:
         """Takes over what the keeper says; labels that are here never change their places."""
         known = self.labels
         if tuple(labels[: len(known)]) != known:
             raise OfclError("the labels of this run have changed their places; start it anew")
         for label in labels:
             self.place(label)
-        self.asked = [label for label in self.asked if label not in self]
+        self.requested = [label for label in self.requested if label not in self]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ofcl.data.own.arrays import image_arrays, read_arrays
+from ofcl.data.files.arrays import image_arrays, read_arrays
 from ofcl.data.raw import Part, Raw
 from ofcl.errors import OfclError
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ofcl.client import Client
-from ofcl.data.live.vocabulary import ToldVocabulary
+from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import Responder
 from ofcl.errors import OfclError
@@ -58,12 +58,12 @@ class Member:
         self._audit = Audit(folder)
         self._run = ""
         self._terms: Terms | None = None
-        self._vocabulary = ToldVocabulary()
+        self._vocabulary = AssignedVocabulary()
         self._learner = Responder(
             folder / RUNS,
             self._client,
             tell,
-            asked=lambda: list(self._vocabulary.asked),
+            asked=lambda: list(self._vocabulary.requested),
             leaving=lambda events: leaving(events, class_counts),
             note=lambda: {"labels": list(self._vocabulary.labels), "client": number},
             seal=seal,
@@ -90,9 +90,9 @@ class Member:
         if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
             raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
         if request.run != self._run:
-            self._run, self._vocabulary = request.run, ToldVocabulary(terms.labels)
+            self._run, self._vocabulary = request.run, AssignedVocabulary(terms.labels)
             self._tell(_in_words(request.run, terms))
-        self._vocabulary.tell(terms.labels)
+        self._vocabulary.assign(terms.labels)
         self._terms = terms
         self._learner.patience = float(terms.settings.get("patience", 60.0))
         try:

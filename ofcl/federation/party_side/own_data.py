@@ -23,7 +23,7 @@ from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.feeds import STDIN, WATCH
 from ofcl.data.live.form import Pattern
-from ofcl.data.live.vocabulary import ToldVocabulary, Vocabulary
+from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
 from ofcl.errors import OfclError
@@ -52,7 +52,7 @@ class Source(Protocol):
     def samples(self) -> Samples:
         """What its samples look like."""
 
-    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
         """A client that learns from it, from the beginning; `Unnamed` if labels have no place."""
 
 
@@ -101,7 +101,7 @@ class OwnDataset:
         """What its samples look like."""
         return Samples.of(self._dataset, "dataset", self._embedder)
 
-    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
         """A client that learns the dataset, or its share of it."""
         if unnamed := [label for label in self.labels if label not in vocabulary]:
             raise Unnamed(unnamed)
@@ -156,7 +156,7 @@ class OwnStream:
 
     def samples(self) -> Samples:
         """What its samples look like; waits for the first one."""
-        stream = self._first or self._stream(self._here, ToldVocabulary())
+        stream = self._first or self._stream(self._here, AssignedVocabulary())
         while self._pattern.kind is None:
             if stream.ready() and self._pattern.kind is None:
                 raise OfclError("the stream has ended before it brought a single sample")
@@ -171,13 +171,13 @@ class OwnStream:
     def _embedder(self) -> str | None:
         return embedder_name(self._here) if self._pattern.kind == "text" else None
 
-    def _stream(self, settings: Settings, vocabulary: ToldVocabulary, number: int = 0) -> Any:
+    def _stream(self, settings: Settings, vocabulary: AssignedVocabulary, number: int = 0) -> Any:
         feed = self._feeds[0]
         return build.build_stream(
             settings, number, feed, self._pattern, vocabulary, standardise=True
         )
 
-    def client(self, terms: Terms, number: int, vocabulary: ToldVocabulary) -> Client:
+    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
         """A client that learns the stream from its beginning."""
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None

@@ -20,7 +20,7 @@ from ofcl.assembly.participants import Parties
 from ofcl.assembly.stages import Hooks
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Pattern
-from ofcl.data.scenario import usual_tasks
+from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError

