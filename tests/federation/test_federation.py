@@ -31,7 +31,7 @@ from ofcl.federation.party_side.audit import Audit, fields_of
 from ofcl.federation.party_side.flower_client import Fleet, Refused
 from ofcl.federation.party_side.member import Member, leaving, seal_saved
 from ofcl.federation.party_side.own_data import open_source, settings_here
-from ofcl.federation.server_side.courier import ASK_AGAIN, Arrived, Courier
+from ofcl.federation.server_side.courier import ASK_AGAIN, Courier
 from ofcl.federation.server_side.stage import FederationStage, run_settings
 from ofcl.federation.setup import keys
 from ofcl.federation.setup.folders import Federation, is_loopback, load_party, load_server
@@ -47,6 +47,7 @@ from ofcl.federation.terms import (
     unpack_introduction,
     unpack_terms,
 )
+from ofcl.federation.transport import Delivery
 from ofcl.settings.rules import AT_PARTY
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.storage.encryption import Seal
@@ -85,9 +86,9 @@ class InProcess:
         for message in messages:
             party, content = self.sent.pop(message)
             try:
-                found[message] = Arrived(over_the_wire(self.members[party].answer(content)))
+                found[message] = Delivery(over_the_wire(self.members[party].answer(content)))
             except OfclError:
-                found[message] = Arrived(None)
+                found[message] = Delivery(None)
         return found
 
     def close(self):
@@ -514,7 +515,7 @@ def test_who_waits_for_a_first_sample_is_asked_once(monkeypatch):
             return str(self.sent)
 
         def fetch(self, messages):
-            return {message: Arrived(self.answer) for message in messages if self.answer}
+            return {message: Delivery(self.answer) for message in messages if self.answer}
 
     transport = Silent()
 
@@ -548,7 +549,7 @@ def test_who_could_not_introduce_himself_is_asked_again_soon(monkeypatch):
             return str(len(asked))
 
         def fetch(self, messages):
-            return {message: Arrived(None) for message in messages}
+            return {message: Delivery(None) for message in messages}
 
     def pause(seconds):
         clock[0] += max(seconds, 1.0)

@@ -10,40 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ofcl.engines.gate import Rejected
 from ofcl.engines.messages import Request, pack_request
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_introduction
+from ofcl.federation.transport import Transport
 from ofcl.state import State
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
 ASK_AGAIN = 300.0  # seconds after which a request, or its answer, may have been lost
 AFTER_FAILURE = 5.0  # seconds after which a party that has failed is asked again
-
-
-@dataclass(frozen=True)
-class Arrived:
-    """What a party has sent back: an answer, or that it failed."""
-
-    content: State | None
-
-
-class Transport(Protocol):
-    """What carries messages: Flower's server, or a test."""
-
-    def connected(self) -> Mapping[int, str]:
-        """Who is connected: number of the party → what changes when its process starts again."""
-
-    def send(self, party: int, content: State) -> str:
-        """Sends to a party; gives the number of the message, "" if it cannot be sent."""
-
-    def fetch(self, messages: Sequence[str]) -> Mapping[str, Arrived]:
-        """What has come back for these messages; each is given once."""
-
-    def close(self) -> None:
-        """Nothing will be sent any more."""
 
 
 @dataclass

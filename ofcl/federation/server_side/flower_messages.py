@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, from_records
 from ofcl.errors import OfclError
-from ofcl.federation.server_side.courier import Arrived
 from ofcl.federation.server_side.flower_server import control, nodes
+from ofcl.federation.transport import Delivery
 from ofcl.state import State
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class FlowerTransport:
             sent = list(self._grid.push_messages([message]))
         return str(sent[0] or "") if sent else ""
 
-    def fetch(self, messages: Sequence[str]) -> Mapping[str, Arrived]:
+    def fetch(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
         """What has come back, whole; what is still on its way is looked at again."""
         from flwr.common.serde import message_from_proto
         from flwr.proto.runtime_pb2 import PullAppMessagesRequest
@@ -192,7 +192,7 @@ class FlowerTransport:
             del self._arriving[message]
         return found
 
-    def _whole(self, message: str) -> Arrived | None:
+    def _whole(self, message: str) -> Delivery | None:
         """An answer of which all parts are there; None: they are not, and may never be.
 
         Its sender may have been killed while he sent it; nobody waits for that here.
@@ -207,7 +207,7 @@ class FlowerTransport:
 
         arriving, client = self._arriving[message], self._grid._runtime_client
         if arriving.head.has_error():
-            return Arrived(None)
+            return Delivery(None)
         run, number = self._grid.run.run_id, arriving.head.metadata.message_id
         pull = make_pull_object_fn_protobuf(client.PullObject, self._grid.node, run)
         try:
@@ -223,9 +223,9 @@ class FlowerTransport:
         )
         try:
             whole: Any = inflate_object_from_contents(number, arriving.contents)
-            return Arrived(from_records(whole.content))
+            return Delivery(from_records(whole.content))
         except Exception:  # whatever somebody has sent who is not to be trusted
-            return Arrived({})
+            return Delivery({})
 
     def close(self) -> None:
         """Tells the server that the run is over."""

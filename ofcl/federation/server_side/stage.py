@@ -24,7 +24,7 @@ from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
-from ofcl.federation.server_side.courier import Courier, Transport
+from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.terms import (
     MOST_LABELS,
@@ -35,6 +35,7 @@ from ofcl.federation.terms import (
     travelling_settings,
     unpack_samples,
 )
+from ofcl.federation.transport import Transport
 from ofcl.methods import METHODS
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY, check_combination
