@@ -1,4 +1,4 @@
-"""How many samples go through a model at once."""
+"""Sizes of the batches that go through a model at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from torch import Tensor
 
 
 def batchable(x: Tensor) -> Tensor:
-    """Samples, or labels, that BatchNorm can take statistics of: a lone one is doubled.
+    """Doubles a batch of one, so that BatchNorm can take statistics of it.
 
-    Without this, a last mini-batch of one small image has a single value in each channel.
+    The last batch of a task may be a single small image, which has one value in each channel.
+
+    Args:
+        x: Samples (n, …), or their classes (n,).
     """
     return x if len(x) > 1 else torch.cat([x, x])
 
 
 def forward_size(device: torch.device) -> int:
-    """How many samples of a forward without gradients are fast; on a CPU, what the caches hold."""
-    return 256 if device.type == "cpu" else 8192
+    """Returns how many samples a forward pass without gradients should take at once."""
+    return 256 if device.type == "cpu" else 8192  # 256: what a CPU's caches hold

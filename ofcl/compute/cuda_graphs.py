@@ -17,14 +17,17 @@ from torch import Tensor
 
 from ofcl.compute.devices import to_device
 
-MOST_SHAPES = 64  # of one function that are captured; more would fill the device's memory
-PLAIN_CALLS = 1  # with arguments of some shape, before they are captured: libraries warm up in it
+MOST_SHAPES = 64  # captured of one function; more would fill the device's memory
+PLAIN_CALLS = 1  # with arguments of a shape before it is captured, in which libraries warm up
 
 Shapes = tuple[torch.Size, ...]
+"""The shapes of a call's arguments."""
 
 
 @dataclass(frozen=True)
 class _Recording:
+    """A captured call: where it reads its arguments, and where it leaves its output."""
+
     graph: torch.cuda.CUDAGraph
     arguments: list[Tensor]
     output: Tensor
@@ -32,10 +35,10 @@ class _Recording:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Lets nothing be collected meanwhile.
+    """Stops the garbage collector for as long as the block runs.
 
-    A client, its functions and their graphs hold each other, so those of a run that is over wait
-    for the collector; a graph that is freed while another is captured spoils that one.
+    A client, its functions and their graphs refer to each other, so only the collector frees them
+    when a run is over. A graph that is freed while another one is captured spoils the capture.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -47,23 +50,27 @@ def no_collection() -> Iterator[None]:
 
 
 class Captured:
-    """A function of tensors that a CUDA device replays; anywhere else it is the function itself.
+    """A function of tensors that a CUDA device replays; on a CPU, the function itself.
 
-    Arguments may be on the CPU, and are copied to the device. One graph is captured for each
-    combination of shapes that comes more than once; others run plainly. What the function reads
-    and changes besides its arguments (parameters, an optimiser's state) must stay where it is in
-    memory: after a change of that, `forget`.
+    Arguments may be on the CPU; they are copied to the device. One graph is captured for each
+    combination of shapes that comes more than once. Other calls run as they are written.
+
+    The function may read and change other tensors (parameters, an optimiser's state), which must
+    stay where they are in memory. When they have been replaced, call `forget`.
+
+    Args:
+        function: Takes tensors and returns one.
+        device: Where it is computed.
     """
 
     def __init__(self, function: Callable[..., Tensor], device: torch.device) -> None:
         self._function, self._device = function, device
         self._calls: Counter[Shapes] = Counter()
         self._recordings: dict[Shapes, _Recording] = {}
-        # All recordings share their memory.
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __call__(self, *arguments: Tensor) -> Tensor:
-        """What the function gives for these arguments."""
+        """Returns what the function returns for these arguments."""
         if self._device.type != "cuda":
             return self._function(*arguments)
         shapes = tuple(argument.shape for argument in arguments)
@@ -79,22 +86,23 @@ class Captured:
         return recording.output.clone()
 
     def forget(self) -> None:
-        """Captures anew from now on."""
+        """Forgets all graphs, so that they are captured anew."""
         self._calls.clear()
         self._recordings.clear()
 
     def _record(self, arguments: tuple[Tensor, ...]) -> _Recording:
-        """Captures the function; capturing runs nothing, so it changes nothing.
+        """Captures the function. Capturing runs nothing, so no tensor changes.
 
-        It is captured where it will be replayed: matrix products have one workspace a stream, and
-        two graphs that were captured in the same one must not run at the same time. As they run
-        one after the other, and what they give is copied, all shapes use the same memory.
+        The graph is captured in the CUDA stream in which it will be replayed: matrix products have
+        one workspace for each stream, and two graphs that share it must not run at the same time.
+        The graphs of all shapes share their memory: they run one after the other, and their outputs
+        are copied.
         """
         places = [torch.empty_like(argument, device=self._device) for argument in arguments]
         graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.current_stream(self._device)
-        elsewhere = stream == torch.cuda.default_stream(self._device)  # that cannot be captured
-        where = torch.cuda.graph(graph, pool=self._pool, stream=None if elsewhere else stream)
-        with no_collection(), where:
+        stream: torch.cuda.Stream | None = torch.cuda.current_stream(self._device)
+        if stream == torch.cuda.default_stream(self._device):
+            stream = None  # the default stream cannot be captured; PyTorch takes another one
+        with no_collection(), torch.cuda.graph(graph, pool=self._pool, stream=stream):
             output = self._function(*places)
         return _Recording(graph, places, output)

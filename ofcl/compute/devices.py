@@ -1,4 +1,7 @@
-"""Working with a device without waiting for it: a GPU gets its work queued, and is asked rarely."""
+"""Work with a GPU without waiting for it: what is sent, what comes back, what overlaps.
+
+A GPU has a queue of work. Python waits for it only where it reads a value: rarely, and late.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,32 @@ from torch import Tensor
 
 @functools.cache
 def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """A tensor of these values, made once: its making would be waited for."""
+    """Caches a constant on the device, so that using it needs no synchronisation."""
     return torch.tensor(values, device=device)
 
 
 def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
-    """A tensor or an array of the CPU on the device, behind what is queued there."""
+    """Queues a copy of a CPU's tensor or array to the device.
+
+    Args:
+        values: On the CPU.
+        device: Where the copy goes; if it is the CPU, there is no copy.
+    """
     tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
     return tensor.to(device, non_blocking=True)
 
 
 def all_to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    """Tensors that have come from another process, on the device."""
+    """Queues copies of named tensors to the device (see `to_device`)."""
     return {name: to_device(tensor, device) for name, tensor in tensors.items()}
 
 
 class Transfer:
-    """A tensor on its way from a device; a CPU's is there."""
+    """A tensor on its way from a GPU; one of a CPU has arrived already.
+
+    Args:
+        values: The tensor; on a GPU, its copy to the CPU is queued.
+    """
 
     def __init__(self, values: Tensor) -> None:
         self._values, self._arrival = values, None
@@ -40,42 +52,47 @@ class Transfer:
             self._arrival.record(torch.cuda.current_stream(values.device))
 
     def numpy(self) -> np.ndarray:
-        """The values; waits for them."""
+        """Waits for the values and returns them."""
         if self._arrival is not None:
             self._arrival.synchronize()
         return self._values.numpy()
 
 
 class Lanes:
-    """A CUDA stream for each of several parties, so that their work overlaps; on a CPU, nothing.
+    """A CUDA stream for each client, so that the work of several clients overlaps.
 
-    The first work in a lane since the last `join` starts behind what was queued outside before;
-    after a `join`, what is queued outside starts behind the work of all lanes.
+    The first work in a lane since the last `join` waits for what was queued outside of the lanes
+    before it. After a `join`, what is queued outside waits for the work of all lanes. On a CPU,
+    lanes do nothing.
+
+    Args:
+        device: Where the clients compute.
+        clients: Their numbers.
     """
 
-    def __init__(self, device: torch.device, parties: Sequence[int]) -> None:
+    def __init__(self, device: torch.device, clients: Sequence[int]) -> None:
         self.overlap = device.type == "cuda"
         self._device = device
-        self._lanes = {n: _stream(device) for n in parties} if self.overlap else {}
-        self._used: set[int] = set()  # since the last join
+        self._lanes = {n: _stream(device) for n in clients} if self.overlap else {}
+        self._used: set[int] = set()  # clients with work since the last join
 
     @contextmanager
-    def of(self, party: int) -> Iterator[None]:
-        """The lane of a party."""
+    def of(self, client: int) -> Iterator[None]:
+        """Queues the work of the block in the lane of a client."""
         if not self.overlap:
             yield
             return
-        lane = self._lanes[party]
-        if party not in self._used:
+        lane = self._lanes[client]
+        if client not in self._used:
             lane.wait_stream(torch.cuda.current_stream(self._device))
-            self._used.add(party)
+            self._used.add(client)
         with torch.cuda.stream(lane):
             yield
 
     def join(self) -> None:
-        """What is queued next starts behind the work of all lanes."""
-        for party in self._used:
-            torch.cuda.current_stream(self._device).wait_stream(self._lanes[party])
+        """Lets what is queued next wait for the work of all lanes."""
+        for client in self._used:
+            torch.cuda.current_stream(self._device).wait_stream(self._lanes[client])
         self._used.clear()
 
 

@@ -17,66 +17,66 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Several = list[Tensor] | tuple[Tensor, ...]
+TensorList = list[Tensor] | tuple[Tensor, ...]
 """Tensors of any shapes, on one device."""
 
 
-def copy_all(targets: Several, sources: Several) -> None:
+def copy_all(targets: TensorList, sources: TensorList) -> None:
     """Copies each source into its target (`Tensor.copy_`)."""
     torch._foreach_copy_(targets, sources)
 
 
-def move_towards(targets: Several, goals: Several, share: float) -> None:
+def move_towards(targets: TensorList, goals: TensorList, share: float) -> None:
     """Moves each target by a share of the way to its goal (`Tensor.lerp_`)."""
     torch._foreach_lerp_(targets, goals, share)
 
 
-def add_scaled(targets: Several, terms: Several, factor: float) -> None:
+def add_scaled(targets: TensorList, terms: TensorList, factor: float) -> None:
     """Adds to each target its term times a factor (`Tensor.add_` with `alpha`)."""
     torch._foreach_add_(targets, terms, alpha=factor)
 
 
-def add_number(targets: Several, number: float) -> None:
+def add_number(targets: TensorList, number: float) -> None:
     """Adds a number to all (`Tensor.add_`)."""
     torch._foreach_add_(targets, number)
 
 
-def scale_all(targets: Several, factor: float) -> None:
+def scale_all(targets: TensorList, factor: float) -> None:
     """Multiplies all by a factor (`Tensor.mul_`)."""
     torch._foreach_mul_(targets, factor)
 
 
-def between(starts: Several, goals: Several, share: float) -> Several:
+def between(starts: TensorList, goals: TensorList, share: float) -> TensorList:
     """Returns tensors that lie a share of the way from each start to its goal (`torch.lerp`)."""
     return torch._foreach_lerp(starts, goals, share)
 
 
-def scaled(tensors: Several, factor: float) -> Several:
+def scaled(tensors: TensorList, factor: float) -> TensorList:
     """Returns each times a factor (`torch.mul`)."""
     return torch._foreach_mul(tensors, factor)
 
 
-def sums(first: Several, second: Several) -> Several:
+def sums(first: TensorList, second: TensorList) -> TensorList:
     """Returns the sums of pairs (`torch.add`)."""
     return torch._foreach_add(first, second)
 
 
-def differences(first: Several, second: Several) -> Several:
+def differences(first: TensorList, second: TensorList) -> TensorList:
     """Returns the first of each pair less the second (`torch.sub`)."""
     return torch._foreach_sub(first, second)
 
 
-def norms(tensors: Several) -> Several:
+def norms(tensors: TensorList) -> TensorList:
     """Returns the Euclidean norm of each (`torch.linalg.vector_norm`)."""
     return torch._foreach_norm(tensors)
 
 
 def adam_step(
-    parameters: Several,
-    gradients: Several,
-    means: Several,
-    squares: Several,
-    steps: Several,
+    parameters: TensorList,
+    gradients: TensorList,
+    means: TensorList,
+    squares: TensorList,
+    steps: TensorList,
     *,
     lr: float,
     betas: tuple[float, float],

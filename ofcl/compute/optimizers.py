@@ -1,4 +1,4 @@
-"""The optimisers of the clients."""
+"""The clients' optimisers: PyTorch's SGD and Adam with less to do before each step."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ class _Uncompiled:
 
 
 class SGD(_Uncompiled, torch.optim.SGD):
-    """PyTorch's SGD without momentum, and without what it does before each step.
+    """PyTorch's SGD without momentum, and without its checks before each step.
 
-    For one group of parameters, all of which have gradients.
+    Args:
+        parameters: What it changes; all of them must have gradients in every step.
+        lr: Learning rate.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
@@ -31,16 +33,21 @@ class SGD(_Uncompiled, torch.optim.SGD):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step with the gradients that the parameters have."""
+        """Takes a step with the gradients that the parameters have."""
         group = self.param_groups[0]
         gradients = [parameter.grad for parameter in group["params"]]
         foreach.add_scaled(group["params"], gradients, -group["lr"])
 
 
 class Adam(_Uncompiled, torch.optim.Adam):
-    """PyTorch's Adam for a CPU without what it does before each step.
+    """PyTorch's Adam for a CPU without its checks before each step.
 
-    For a network of a few small tensors, that takes longer than the step. The state is the same.
+    For a network of a few small tensors, the checks take longer than the step. The state is that of
+    PyTorch's, so each can go on from the other's.
+
+    Args:
+        parameters: What it changes; all of them must have gradients in every step.
+        lr: Learning rate.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
@@ -48,26 +55,30 @@ class Adam(_Uncompiled, torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step with the gradients that the parameters have."""
+        """Takes a step with the gradients that the parameters have."""
         step_together([self])
 
     def states(self) -> list[dict[str, Tensor]]:
-        """What was gathered for each parameter; in the beginning, nothing."""
+        """Returns the state of each parameter; before the first step, zeros."""
         parameters = self.param_groups[0]["params"]
-        return [self.state[parameter] or self._begun(parameter) for parameter in parameters]
+        return [self.state[parameter] or self._new_state(parameter) for parameter in parameters]
 
-    def _begun(self, parameter: Tensor) -> dict[str, Tensor]:
-        begun = self.state[parameter] = {
+    def _new_state(self, parameter: Tensor) -> dict[str, Tensor]:
+        state = self.state[parameter] = {
             "step": torch.zeros(()),
             "exp_avg": torch.zeros_like(parameter),
             "exp_avg_sq": torch.zeros_like(parameter),
         }
-        return begun
+        return state
 
 
 @torch.no_grad()
 def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """A step of every optimiser; of those for a CPU, which have the same settings, in one call."""
+    """Takes a step of every optimiser; where all are `Adam`, in one call.
+
+    Args:
+        optimizers: Of several clients; they have the same settings.
+    """
     adams = [optimizer for optimizer in optimizers if isinstance(optimizer, Adam)]
     if len(adams) < len(optimizers):
         for optimizer in optimizers:
@@ -89,12 +100,18 @@ def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
         betas=group["betas"],
         eps=group["eps"],
     )
-    for parameter in parameters:  # clients that wait shall not keep their gradients
+    for parameter in parameters:  # a client that waits for others would keep them in memory
         parameter.grad = None
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor, parameters: list[nn.Parameter]) -> None:
-    """One step down the gradient of a loss."""
+    """Takes a step down the gradient of a loss.
+
+    Args:
+        optimizer: Of the parameters.
+        loss: A number that depends on them.
+        parameters: What the gradient is taken of.
+    """
     for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
         parameter.grad = gradient
     optimizer.step()

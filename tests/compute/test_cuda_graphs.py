@@ -60,12 +60,12 @@ def test_on_a_cpu_nothing_is_on_its_way():
 class Late(Lanes):
     """Lanes that say that work overlaps, as on a GPU: lessons are then told later."""
 
-    def __init__(self, device, parties):
-        super().__init__(device, parties)
+    def __init__(self, device, clients):
+        super().__init__(device, clients)
         self.overlap = True
 
-    def of(self, party):
-        return Lanes(CPU, []).of(party)
+    def of(self, client):
+        return Lanes(CPU, []).of(client)
 
     def join(self):
         pass
