@@ -1,4 +1,4 @@
-"""`ofcl memory`: what a run or a party remembers of people, and how it is made to forget."""
+"""`ofcl memory`: lists the samples that a run or a party remembers, and forgets them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ofcl.federation.setup.folders import PARTY_FILE, load_party
 from ofcl.report.recorded_runs import read_run
 from ofcl.storage.checkpoint import load_checkpoint
 from ofcl.storage.encryption import Seal
-from ofcl.storage.memories import Shelf, remembered, shelves
+from ofcl.storage.memories import MemoryPlace, list_samples, memory_places, read_memories
 from ofcl.storage.memories import forget as forget_samples
 from ofcl.storage.run_directory import RunDirectory
 
@@ -30,28 +30,39 @@ KeyFile = Annotated[Path | None, typer.Option(help="The key with which it was en
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Memories, and the labels of what is in them."""
+class Memories:
+    """The saved memories of a run or of a party.
 
-    shelves: list[Shelf]
-    labels: dict[Path, tuple[str, ...]]  # by the folder of a shelf
+    Attributes:
+        places: where they are saved.
+        labels: the vocabulary for each folder of `places`.
+        lock: keeps other processes from learning, as a context manager.
+    """
+
+    places: list[MemoryPlace]
+    labels: dict[Path, tuple[str, ...]]
     lock: Callable[[], AbstractContextManager[Any]]
 
 
-def find(directory: Path, seal: Seal | None) -> Kept:
-    """The memories of a run, or of a party in all its runs."""
+def find_memories(directory: Path, seal: Seal | None) -> Memories:
+    """Finds the memories of a run, or of a party in all its runs.
+
+    Args:
+        directory: a run directory, or the folder of a party.
+        seal: the seal with which they were encrypted, if they were.
+    """
     if not (directory / PARTY_FILE).exists():
         run = RunDirectory(directory)
-        found = shelves(run)
-        return Kept(found, dict.fromkeys((s.folder for s in found), read_run(run).labels),
-                    run.lock)  # fmt: skip
+        places = memory_places(run)
+        labels = read_run(run).labels
+        return Memories(places, {place.folder: labels for place in places}, run.lock)
     party = load_party(directory)
     folders = sorted((directory / RUNS).glob("*"))
-    labels = {}
+    of_runs = {}
     for folder in folders:
         checkpoint = load_checkpoint(folder, lambda _: None, seal)
-        labels[folder] = tuple(checkpoint.state["note"]["labels"]) if checkpoint else ()
-    return Kept([Shelf(party.number, folder) for folder in folders], labels, party.used)
+        of_runs[folder] = tuple(checkpoint.state["note"]["labels"]) if checkpoint else ()
+    return Memories([MemoryPlace(party.number, folder) for folder in folders], of_runs, party.used)
 
 
 @app.command("list")
@@ -62,14 +73,14 @@ def list_(
 ) -> None:
     """List the samples that are remembered: client, number of arrival, class, task."""
     seal = Seal.from_file(key_file) if key_file else None
-    kept = find(directory, seal)
+    memories = find_memories(directory, seal)
+    places = [place for place in memories.places if client is None or place.client == client]
     table = Table("client", "id", "class", "task", box=None, pad_edge=False)
-    for shelf in kept.shelves:
-        labels = kept.labels[shelf.folder]
-        for sample in remembered([shelf], seal):
-            if client is None or sample.client == client:
-                table.add_row(*map(str, (sample.client, sample.number, labels[sample.label],
-                                         sample.task)))  # fmt: skip
+    for memory in read_memories(places, seal):
+        labels = memories.labels[memory.place.folder]
+        for sample in list_samples(memory):
+            label = labels[sample.class_]
+            table.add_row(str(sample.client), str(sample.number), label, str(sample.task))
     out_console.print(table, highlight=False)
 
 
@@ -84,17 +95,17 @@ def forget(
 ) -> None:
     """Delete samples from a client's memory, in every checkpoint; nobody may be learning."""
     seal = Seal.from_file(key_file) if key_file else None
-    kept = find(directory, seal)
+    memories = find_memories(directory, seal)
     if client is None:
-        if len({shelf.client for shelf in kept.shelves}) > 1:
+        if len({place.client for place in memories.places}) > 1:
             raise OfclError("several clients are here: --client says whose memory it is")
-        client = kept.shelves[0].client if kept.shelves else 0
-    with kept.lock():
-        gone = forget_samples(kept.shelves, client, number, seal)
-    missing = sorted(set(number) - set(gone))
-    if gone:
-        told = ", ".join(map(str, gone))
-        out_console.print(f"client {client} has forgotten {told}", highlight=False)
+        client = memories.places[0].client if memories.places else 0
+    with memories.lock():
+        deleted = forget_samples(memories.places, client, number, seal)
+    missing = sorted(set(number) - set(deleted))
+    if deleted:
+        forgotten = ", ".join(map(str, deleted))
+        out_console.print(f"client {client} has forgotten {forgotten}", highlight=False)
     if missing:
         raise OfclError(f"client {client} does not remember {', '.join(map(str, missing))}")
 

@@ -1,41 +1,26 @@
-"""What memories hold: the samples themselves, how uncertain they are and how old."""
+"""Clients' memories to look at: some of their samples, how uncertain these are and how old."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.assembly import build
-from ofcl.data.files.text import cached
-from ofcl.data.loading import read_raw
-from ofcl.data.named.catalogue import DATASETS
-from ofcl.data.selection import train_and_test
 from ofcl.errors import OfclError
-from ofcl.methods.parts import shown
 from ofcl.report.recorded_runs import RunView
-from ofcl.state import State
-from ofcl.storage.checkpoint import load_checkpoint
+from ofcl.report.sample_content import ClientTexts, as_pictures, as_words, read_texts
+from ofcl.storage.memories import SavedMemory, memory_places, read_memories
 from ofcl.uncertainty.scores import SCORES
 
-NUMBERS = 8  # of a vector that are shown
-CHARACTERS = 240  # of a text
 PAGE = 600  # samples of a run that are shown, at most
-LARGEST = 128  # pixels of a picture's side
-
-Texts = list[list[str]]
-"""What came to each client, in its order."""
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A remembered sample."""
+class ShownSample:
+    """A remembered sample as the page shows it."""
 
     number: int  # of its arrival in the client's stream, from 0
     label: str
@@ -43,66 +28,83 @@ class Sample:
     age: int  # samples that have come since
     uncertainty: float | None
     picture: str = ""  # PNG as a data URI
-    text: str = ""  # or what it says, or its first numbers
+    text: str = ""  # of a sample that is no image: its text, or its first numbers
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """A client's memory as the last checkpoint has it."""
+class ShownMemory:
+    """A client's memory as the page shows it."""
 
     client: int
     size: int
-    samples: list[Sample]  # a part of them, by class
-    kept: list[float]  # uncertainty, of all of which it is known
-    dropped: list[float]  # of the last that went
+    samples: list[ShownSample]  # a part of them, by class
+    kept: list[float]  # uncertainty of all samples of which it is known
+    dropped: list[float]  # uncertainty of the samples that were dropped last
 
 
-def read_memories(run: RunView, most: int, tell: Callable[[str], None] = print) -> list[Remembered]:
-    """The memories of a run's clients, with at most so many samples of each."""
+def view_memories(
+    run: RunView, most: int, tell: Callable[[str], None] = print
+) -> list[ShownMemory]:
+    """Looks at the memories of a run's clients.
+
+    Args:
+        run: the run.
+        most: how many samples of each memory are shown, at most.
+        tell: receives a line about each checkpoint that cannot be read.
+    """
+    if run.settings.engine == "flower":  # each party has its own memory, at its own place
+        return []
     try:
-        checkpoint = load_checkpoint(run.directory.checkpoints, tell)
+        memories = list(read_memories(memory_places(run.directory), tell=tell))
     except OfclError as error:  # the rest of the run can still be shown
         tell(str(error))
         return []
-    if checkpoint is None:
+    if not memories:
         return []
-    clients = checkpoint.state["engine"].get("clients") or _elsewhere(run)
-    states = [client["learner"].get("memory") for client in clients]
-    with_memory = [(client, state) for client, state in enumerate(states) if state]
-    texts = _texts(run) if with_memory else None
+    texts = read_texts(run)
     # A page of very many clients shows less of each.
-    most = min(most, max(PAGE // max(len(with_memory), 1), 1)) if most else 0
-    return [_read(run, client, state, most, texts) for client, state in with_memory]
+    most = min(most, max(PAGE // len(memories), 1)) if most else 0
+    return [_view(run, memory, most, texts) for memory in memories]
 
 
-def _elsewhere(run: RunView) -> list[State]:
-    """The clients that were not in one process with the server, from their own folders."""
-    folders = run.directory.client_folders(run.settings.clients)
-    found = [load_checkpoint(folder, lambda _: None) for folder in folders]
-    return [checkpoint.state["client"] for checkpoint in found if checkpoint is not None]
+def uncertainties(memories: Sequence[ShownMemory]) -> dict[str, list[float]]:
+    """Collects the uncertainty of kept and of dropped samples of all clients.
+
+    Args:
+        memories: the clients' memories.
+
+    Returns:
+        The values of `kept` and `dropped` samples; empty for methods without a score.
+    """
+    kept = [value for memory in memories for value in memory.kept]
+    dropped = [value for memory in memories for value in memory.dropped]
+    return {"kept": kept, "dropped": dropped} if kept or dropped else {}
 
 
-def _read(run: RunView, client: int, state: State, most: int, texts: Texts | None) -> Remembered:
-    table: dict[str, Tensor] = state["samples"]
-    sign = (1 if run.settings.keep == "bottom" else -1) if run.settings.method in SCORES else None
-    uncertainty = (sign or 0) * table["key"].double()
-    known = ~uncertainty.isnan() if sign else torch.zeros_like(table["y"], dtype=torch.bool)
-    chosen = _some_of_each(table["y"].numpy(), table["id"].numpy(), most)
-    pictures, said = _look(run, state["x"][chosen], table["id"][chosen], client, texts)
+def _view(run: RunView, memory: SavedMemory, most: int, texts: ClientTexts | None) -> ShownMemory:
+    table, client = memory.table, memory.place.client
+    uncertainty = _uncertainty(run, table["key"])
+    known = ~uncertainty.isnan()
+    rows = _some_of_each_class(table["y"].numpy(), table["id"].numpy(), most)
+    x, numbers = memory.x[rows], table["id"][rows].tolist()
+    pictures = as_pictures(run, x)
+    words = None
+    if pictures is None:
+        words = as_words(run, x, numbers, texts[client] if texts is not None else None)
     samples = [
-        Sample(
-            number=int(table["id"][row]),
+        ShownSample(
+            number=numbers[n],
             label=run.labels[int(table["y"][row])],
             task=int(table["task"][row]),
-            age=int(state["arrived"]) - 1 - int(table["id"][row]),
+            age=memory.arrived - 1 - numbers[n],
             uncertainty=float(uncertainty[row]) if known[row] else None,
-            picture=picture,
-            text=text,
+            picture=pictures[n] if pictures is not None else "",
+            text=words[n] if words is not None else "",
         )
-        for row, picture, text in zip(chosen.tolist(), pictures, said, strict=True)
+        for n, row in enumerate(rows.tolist())
     ]
-    dropped = (sign or 0) * state.get("dropped", torch.empty(0)).double()
-    return Remembered(
+    dropped = _uncertainty(run, memory.dropped)
+    return ShownMemory(
         client=client,
         size=len(table["y"]),
         samples=samples,
@@ -111,8 +113,15 @@ def _read(run: RunView, client: int, state: State, most: int, texts: Texts | Non
     )
 
 
-def _some_of_each(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:
-    """Rows of samples, by class and then age: as many of each class as there is room for."""
+def _uncertainty(run: RunView, keys: Tensor) -> Tensor:
+    """Turns the keys by which a policy sorts into uncertainty; NaN where it is not known."""
+    if run.settings.method not in SCORES:
+        return torch.full_like(keys, torch.nan, dtype=torch.double)
+    return keys.double() if run.settings.keep == "bottom" else -keys.double()
+
+
+def _some_of_each_class(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:
+    """Chooses rows of samples, as many of each class as there is room for; by class, then age."""
     order = np.lexsort((number, y))
     if len(order) <= most:
         return order
@@ -122,79 +131,3 @@ def _some_of_each(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:
         rank[of_class] = np.arange(len(of_class))
     first = np.lexsort((number, y, rank))[:most]
     return first[np.lexsort((number[first], y[first]))]
-
-
-def _look(
-    run: RunView, x: Tensor, numbers: Tensor, client: int, texts: Texts | None
-) -> tuple[list[str], list[str]]:
-    """Pictures of samples, and words: one of the two for each."""
-    nothing = [""] * len(x)
-    if run.form.get("kind") == "image":
-        return [as_png(image) for image in shown(x, run.form["mean"], run.form["std"])], nothing
-    found = _found(run, x, numbers.tolist(), texts[client]) if texts is not None else None
-    if found is not None:
-        return nothing, [t[:CHARACTERS] + ("…" if len(t) > CHARACTERS else "") for t in found]
-    return nothing, [_numbers(sample.flatten()) for sample in x]
-
-
-def _found(run: RunView, x: Tensor, numbers: list[int], texts: list[str]) -> list[str] | None:
-    """The texts of these samples; None if they are others by now: their vectors would tell."""
-    if max(numbers, default=-1) >= len(texts):
-        return None
-    found = [texts[number] for number in numbers]
-    try:
-        vectors = cached(found, run.settings.embedder, build.build_reading(run.settings).root)
-    except OfclError:  # the embedder is not here any more
-        return None
-    pairs = zip(vectors, x.numpy(), strict=True)
-    same = (vector is not None and np.allclose(vector, own) for vector, own in pairs)
-    return found if all(same) else None
-
-
-def _numbers(sample: Tensor) -> str:
-    more = " …" if len(sample) > NUMBERS else ""
-    return " ".join(f"{value:.3g}" for value in sample[:NUMBERS].tolist()) + more
-
-
-def as_png(image: Tensor) -> str:
-    """An image (channels, height, width) with values from 0 to 1 as a data URI."""
-    from PIL import Image
-
-    pixels = (image * 255).round().byte().numpy()
-    mode = pixels[0] if len(pixels) < 3 else pixels[:3].transpose(1, 2, 0)
-    picture = Image.fromarray(np.ascontiguousarray(mode))
-    if max(picture.size) > LARGEST:
-        picture.thumbnail((LARGEST, LARGEST))
-    out = io.BytesIO()
-    picture.save(out, "PNG")
-    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
-
-
-def _texts(run: RunView) -> Texts | None:
-    """The texts of each client in the order in which they came; None: not texts, or not there.
-
-    A memory holds vectors. The texts are read from the dataset again, and found by their number.
-    """
-    settings = run.settings
-    source, how = DATASETS.get(settings.dataset), build.build_reading(settings)
-    missing = source is not None and not source.present(how.root)  # nothing is downloaded here
-    if settings.streams or missing or run.form.get("kind") != "vector":
-        return None
-    try:
-        raw = read_raw(settings.dataset, how, lambda _: None)
-        if raw.content != "texts":
-            return None
-        train, test = train_and_test(raw, how)
-        shares = build.deal(settings, train.y, test.y, len(raw.labels), None)
-    except OfclError:  # the data are not here any more
-        return None
-    return [[train.samples[row] for row in build.arrivals(settings, share)] for share in shares]
-
-
-def uncertainties(memories: Sequence[Remembered]) -> dict[str, list[float]]:
-    """Of kept and of dropped samples, of all clients; empty where nobody scores."""
-    found: dict[str, Any] = {
-        "kept": [value for memory in memories for value in memory.kept],
-        "dropped": [value for memory in memories for value in memory.dropped],
-    }
-    return found if found["kept"] or found["dropped"] else {}

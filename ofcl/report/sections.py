@@ -13,7 +13,7 @@ from ofcl.evaluation.metrics import Row
 from ofcl.report import figures, series
 from ofcl.report.comparison import Spread, over_seeds
 from ofcl.report.comparison import experiment as comparable
-from ofcl.report.memory_samples import Remembered, read_memories, uncertainties
+from ofcl.report.memory_samples import ShownMemory, uncertainties, view_memories
 from ofcl.report.recorded_runs import Experiment, RunView
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class RunPart:
     notes: list[str]  # what could not be read
     matrices: list[Matrix]  # the clients' mean, the server's model, each client
     accuracy: list[Drawn]
-    memories: list[Remembered]
+    memories: list[ShownMemory]
     memory: list[Drawn]
     communication: list[Drawn]
 
@@ -94,7 +94,7 @@ class RunPart:
 def run_part(name: str, view: RunView, most: int) -> RunPart:
     """Draws a run, with at most so many samples of each memory."""
     notes: list[str] = []
-    memories = read_memories(view, most, notes.append)
+    memories = view_memories(view, most, notes.append)
     return RunPart(
         name=name,
         notes=notes,
@@ -148,7 +148,7 @@ def _accuracy(view: RunView) -> list[Drawn]:
     return drawn
 
 
-def _memory(view: RunView, memories: Sequence[Remembered]) -> list[Drawn]:
+def _memory(view: RunView, memories: Sequence[ShownMemory]) -> list[Drawn]:
     drawn = []
     told = view.of("remembered")
     if told:

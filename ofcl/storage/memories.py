@@ -1,16 +1,19 @@
-"""Memories are personal data: what a run remembers can be listed, and forgotten for good.
+"""The memories that a run has saved: found, read, listed, and forgotten for good.
 
-A sample is known by its client and its number: that of its arrival in the client's stream, from 0.
-It goes from every checkpoint of the run. What the models have learned from it stays in them.
+Memories are personal data. A sample is known by its client and its number: that of its arrival in
+the client's stream, from 0. Forgetting deletes it from every checkpoint of the run; the models stay
+as they have learned from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ofcl.errors import OfclError
 from ofcl.state import State
@@ -20,83 +23,158 @@ from ofcl.storage.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Where the memory of a client is saved: a folder of checkpoints, of its own or of a run."""
+class MemoryPlace:
+    """Where the memory of a client is saved.
+
+    Attributes:
+        client: the client's number.
+        folder: the folder of checkpoints: the client's own, or that of the run.
+    """
 
     client: int
     folder: Path
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """A sample in a client's memory."""
+class SavedMemory:
+    """A client's memory as its newest checkpoint has it.
+
+    Attributes:
+        place: where it is saved.
+        table: the columns `id`, `y`, `task` and `key`, with a row for each sample.
+        x: the samples, in the order of the table.
+        arrived: how many samples have come to the client.
+        dropped: the keys of samples that were dropped last.
+    """
+
+    place: MemoryPlace
+    table: dict[str, Tensor]
+    x: Tensor
+    arrived: int
+    dropped: Tensor
+
+
+@dataclass(frozen=True)
+class SampleRecord:
+    """A remembered sample as it is listed: without its content."""
 
     client: int
     number: int
-    label: int  # its place in the vocabulary
+    class_: int
     task: int
 
 
-def shelves(run: RunDirectory) -> list[Shelf]:
-    """Where the clients of a run have their memories."""
-    if run.settings().engine == "flower":
+def memory_places(run: RunDirectory) -> list[MemoryPlace]:
+    """Finds where the clients of a run have saved their memories.
+
+    Args:
+        run: the directory of the run.
+
+    Raises:
+        OfclError: if it is a run between parties, whose memories are not here.
+    """
+    settings = run.settings()
+    if settings.engine == "flower":
         raise OfclError(
             f"'{run.path}' is a run between parties, each of which has its own memory: ofcl memory "
             "list PARTY, there"
         )
-    clients = run.settings().clients
-    apart = run.client_folders(clients)
-    there = any(folder.exists() for folder in apart)
-    return [Shelf(k, apart[k] if there else run.checkpoints) for k in range(clients)]
+    folders = run.client_folders(settings.clients)
+    if not any(folder.exists() for folder in folders):
+        folders = [run.checkpoints] * settings.clients  # clients in one process with the server
+    return [MemoryPlace(client, folder) for client, folder in enumerate(folders)]
 
 
-def remembered(found: Sequence[Shelf], seal: Seal | None = None) -> list[Remembered]:
-    """All samples that are remembered, by client and arrival."""
-    samples = []
-    for shelf in found:
-        checkpoint = load_checkpoint(shelf.folder, lambda _: None, seal)
-        memory = _memory(checkpoint.state, shelf.client) if checkpoint else None
-        if memory is not None:
-            table = memory["samples"]
-            columns = (table[name].tolist() for name in ("id", "y", "task"))
-            rows = sorted(zip(*columns, strict=True))
-            samples += [Remembered(shelf.client, *row) for row in rows]
-    return samples
+def read_memories(
+    places: Iterable[MemoryPlace],
+    seal: Seal | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[SavedMemory]:
+    """Reads memories one after the other; clients that have none are left out.
+
+    Args:
+        places: where the memories are.
+        seal: the seal with which they were encrypted, if they were.
+        tell: receives a line about each checkpoint that is damaged.
+    """
+    for folder, in_folder in groupby(places, key=lambda place: place.folder):
+        checkpoint = load_checkpoint(folder, tell, seal)
+        if checkpoint is None:
+            continue
+        for place in in_folder:
+            memory = _memory_state(checkpoint.state, place.client)
+            if memory is not None:
+                yield SavedMemory(
+                    place=place,
+                    table=memory["samples"],
+                    x=memory["x"],
+                    arrived=int(memory["arrived"]),
+                    dropped=memory.get("dropped", torch.empty(0)),
+                )
+
+
+def list_samples(memory: SavedMemory) -> list[SampleRecord]:
+    """Lists the samples in a memory, by arrival.
+
+    Args:
+        memory: the memory.
+    """
+    columns = (memory.table[name].tolist() for name in ("id", "y", "task"))
+    rows = sorted(zip(*columns, strict=True))
+    return [SampleRecord(memory.place.client, *row) for row in rows]
 
 
 def forget(
-    found: Sequence[Shelf], client: int, numbers: Collection[int], seal: Seal | None = None
+    places: Sequence[MemoryPlace], client: int, numbers: Collection[int], seal: Seal | None = None
 ) -> list[int]:
-    """Deletes samples of a client from all that is saved; gives the numbers that were there.
+    """Deletes samples of a client from every checkpoint.
 
-    Nobody may be learning meanwhile: he would save them again.
+    No process may be learning meanwhile: it would write the samples to disk again.
+
+    Args:
+        places: where the memories are.
+        client: the client that remembers the samples.
+        numbers: the samples' numbers.
+        seal: the seal with which the checkpoints were encrypted, if they were.
+
+    Returns:
+        The numbers of the samples that have been deleted.
+
+    Raises:
+        OfclError: if there is no such client, or a checkpoint is damaged. Then nothing is deleted.
     """
-    own = [shelf for shelf in found if shelf.client == client]
-    if not own:
-        there = ", ".join(sorted({str(shelf.client) for shelf in found})) or "none"
-        raise OfclError(f"no client {client} here; there is: {there}")
-    gone: set[int] = set()
+    of_client = [place for place in places if place.client == client]
+    if not of_client:
+        clients = ", ".join(sorted({str(place.client) for place in places})) or "none"
+        raise OfclError(f"no client {client} here; there is: {clients}")
+    deleted: set[int] = set()
 
     def change(state: State) -> None:
-        memory = _memory(state, client)
+        memory = _memory_state(state, client)
         if memory is not None:
-            gone.update(_delete(memory, numbers))
+            deleted.update(_delete(memory, numbers))
 
-    for shelf in own:
-        rewrite(shelf.folder, change, seal)
-    return sorted(gone)
+    for place in of_client:
+        rewrite(place.folder, change, seal)
+    return sorted(deleted)
 
 
 def _delete(memory: State, numbers: Collection[int]) -> list[int]:
     ids = memory["samples"]["id"]
     going = torch.isin(ids, torch.tensor(sorted(numbers), dtype=ids.dtype))
-    gone: list[int] = ids[going].tolist()
+    deleted: list[int] = ids[going].tolist()
     memory["samples"] = {name: column[~going] for name, column in memory["samples"].items()}
     memory["x"], memory["places"] = memory["x"][~going], memory["places"][~going]
-    return gone
+    return deleted
 
 
-def _memory(state: State, client: int) -> State | None:
-    saved = state["client"] if "client" in state else state["engine"]["clients"][client]
-    memory: State | None = saved["learner"].get("memory")
+def _memory_state(state: State, client: int) -> State | None:
+    """Finds the memory of a client in its own state, or in that of a run."""
+    if "client" in state:
+        client_state = state["client"]
+    elif "clients" in state["engine"]:
+        client_state = state["engine"]["clients"][client]
+    else:  # the clients were in other processes, and have saved nothing yet
+        return None
+    memory: State | None = client_state["learner"].get("memory")
     return memory

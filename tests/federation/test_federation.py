@@ -31,7 +31,8 @@ from ofcl.federation.party_side.audit import Audit, fields_of
 from ofcl.federation.party_side.flower_client import Fleet, Refused
 from ofcl.federation.party_side.member import Member, leaving, seal_saved
 from ofcl.federation.party_side.own_data import open_source, settings_here
-from ofcl.federation.server_side.courier import ASK_AGAIN, Courier
+from ofcl.federation.server_side.courier import Courier
+from ofcl.federation.server_side.exchange import ASK_AGAIN
 from ofcl.federation.server_side.stage import FederationStage, run_settings
 from ofcl.federation.setup import keys
 from ofcl.federation.setup.folders import Federation, is_loopback, load_party, load_server
@@ -51,7 +52,7 @@ from ofcl.federation.transport import Delivery
 from ofcl.settings.rules import AT_PARTY
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.storage.encryption import Seal
-from ofcl.storage.memories import shelves
+from ofcl.storage.memories import memory_places
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.update import Update
 from tests.engines.test_remote import assert_same, over_the_wire
@@ -582,7 +583,7 @@ def test_memories_of_a_run_between_parties_are_at_the_parties(tmp_path):
     run, _ = hosted(tmp_path, InProcess(members(tmp_path)), out=tmp_path / "run")
     next(iter(run))
     with pytest.raises(OfclError, match="ofcl memory list PARTY"):
-        shelves(RunDirectory(tmp_path / "run"))
+        memory_places(RunDirectory(tmp_path / "run"))
 
 
 # Nobody is trusted

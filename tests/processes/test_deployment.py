@@ -25,7 +25,7 @@ from ofcl.federation.server_side.stage import FederationStage, run_settings
 from ofcl.federation.setup.folders import Federation, load_server
 from ofcl.federation.setup.keys import make_party_key
 from ofcl.federation.setup.organiser import create
-from ofcl.report.memory_samples import read_memories
+from ofcl.report.memory_samples import view_memories
 from ofcl.report.recorded_runs import read_experiments
 from ofcl.settings.files import to_toml
 from ofcl.storage.checkpoint import load_checkpoint
@@ -155,7 +155,7 @@ def test_one_process_a_simulation_and_a_deployment_give_the_same_model(deployed,
     key = lambda event: (type(event).__name__, getattr(event, "client", -1))  # noqa: E731
     assert sorted(told, key=key) == sorted(events, key=key)
     (experiment,) = read_experiments([tmp_path / "simulated"])
-    memories = read_memories(experiment.runs[0], most=5)
+    memories = view_memories(experiment.runs[0], most=5)
     assert [memory.size for memory in memories] == [30] * 3
     made = settings_file(tmp_path / "run.toml", {**DIGITS, "min_clients": 3})
     deployed.spawn("start", "start", deployed.folder, made, "--out", tmp_path / "deployed")

@@ -27,7 +27,7 @@ from ofcl.evaluation import metrics
 from ofcl.events import Evaluated, Remembered
 from ofcl.report import figures, series
 from ofcl.report.follow import Follower, serve
-from ofcl.report.memory_samples import read_memories
+from ofcl.report.memory_samples import view_memories
 from ofcl.report.page import as_html, make_report, save_figures
 from ofcl.report.recorded_runs import read_experiments
 from ofcl.report.sections import forgetting_against_er
@@ -168,7 +168,7 @@ def pixels_of(path, client):
 def test_pictures_are_those_of_the_memory_and_of_the_data(demo):
     (experiment,) = read_experiments([demo / "bi"])
     train = {image.numpy().tobytes() for image in load_dataset("fashion-mini").x_train[:, 0]}
-    memories = read_memories(experiment.runs[0], most=12)
+    memories = view_memories(experiment.runs[0], most=12)
     assert len(memories) == 3
     for memory in memories:
         pixels = pixels_of(demo / "bi", memory.client)
@@ -186,7 +186,7 @@ def test_pictures_are_those_of_the_memory_and_of_the_data(demo):
 
 def test_age_task_and_uncertainty_are_those_of_the_sample(demo):
     (experiment,) = read_experiments([demo / "bi"])
-    for memory in read_memories(experiment.runs[0], most=1000):
+    for memory in view_memories(experiment.runs[0], most=1000):
         state = load_checkpoint(demo / "bi" / "checkpoint", print).state["engine"]["clients"]
         held = state[memory.client]["learner"]["memory"]
         table = held["samples"]
@@ -208,7 +208,7 @@ def test_what_memories_hold_at_the_end_is_what_was_told_last(demo):
     run = experiment.runs[0]
     last = {event["client"]: event for event in run.of("remembered")}
     assert len(run.of("remembered")) == 3 * 5  # at the end of each task
-    for memory in read_memories(run, most=1000):
+    for memory in view_memories(run, most=1000):
         counted = Counter((s.task, run.labels.index(s.label)) for s in memory.samples)
         told = {(task, c): n for task, c, n in last[memory.client]["held"]}
         assert told == counted
@@ -223,7 +223,7 @@ def test_what_memories_hold_at_the_end_is_what_was_told_last(demo):
 
 
 def test_a_resumed_run_tells_the_same_of_its_memories(tmp_path, blobs, monkeypatch):
-    monkeypatch.setattr("ofcl.client.TOLD_EVERY", 3)
+    monkeypatch.setattr("ofcl.client.BATCHES_BETWEEN_COUNTS", 3)
     made = make_settings({**TINY, "method": "bi", "checkpoint_every": 1})
     whole = Run(made, blobs)
     events = list(whole)
@@ -256,7 +256,7 @@ def test_of_those_that_went_the_newest_are_known(monkeypatch):
 def test_uncertainty_is_what_the_policy_sorts_by(tmp_path, images, keep):
     ofcl.run(images, out=tmp_path / "run", method="bi", keep=keep, **TINY_IMAGES)
     (experiment,) = read_experiments([tmp_path])
-    for memory in read_memories(experiment.runs[0], most=100):
+    for memory in view_memories(experiment.runs[0], most=100):
         assert all(value >= 0 for value in memory.kept + memory.dropped)
         kept, dropped = np.median(memory.kept), np.median(memory.dropped)
         assert (kept < dropped) == (keep == "bottom")
@@ -265,7 +265,7 @@ def test_uncertainty_is_what_the_policy_sorts_by(tmp_path, images, keep):
 def test_vectors_show_their_first_numbers(tmp_path, blobs):
     ofcl.run(blobs, out=tmp_path / "run", method="er", **TINY)
     (experiment,) = read_experiments([tmp_path])
-    sample = read_memories(experiment.runs[0], most=100)[0].samples[0]
+    sample = view_memories(experiment.runs[0], most=100)[0].samples[0]
     assert len(sample.text.split()) == 8
     assert sample.uncertainty is None
 
@@ -284,7 +284,7 @@ def test_texts_are_found_by_their_number(tmp_path, monkeypatch):
               "batch_size": 5, "embedder": "minilm"}  # fmt: skip
     ofcl.run(out=tmp_path / "run", **values)
     (experiment,) = read_experiments([tmp_path / "run"])
-    for memory in read_memories(experiment.runs[0], most=100):
+    for memory in view_memories(experiment.runs[0], most=100):
         state = load_checkpoint(tmp_path / "run" / "checkpoint", print).state["engine"]["clients"]
         held = state[memory.client]["learner"]["memory"]
         numbers = dict(zip(held["samples"]["id"].tolist(), held["x"][:, 0].tolist(), strict=True))
@@ -293,10 +293,10 @@ def test_texts_are_found_by_their_number(tmp_path, monkeypatch):
     # When the file has changed, or is gone, numbers are shown instead of others' texts.
     for changed in (rows[3:] + rows[:2], rows[:30]):
         (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(changed) + "\n")
-        samples = read_memories(experiment.runs[0], most=100)[0].samples
+        samples = view_memories(experiment.runs[0], most=100)[0].samples
         assert not any("about" in sample.text for sample in samples)
     (tmp_path / "texts.csv").unlink()
-    assert read_memories(experiment.runs[0], most=1)[0].samples[0].text
+    assert view_memories(experiment.runs[0], most=1)[0].samples[0].text
 
 
 # The page
@@ -454,7 +454,7 @@ def test_a_page_of_many_clients_stays_small(tmp_path, blobs):
     many = {**TINY, "clients": 20, "tasks": 2, "method": "er", "batch_size": 2}
     ofcl.run(blobs, out=tmp_path / "run", **many)
     (experiment,) = read_experiments([tmp_path])
-    memories = read_memories(experiment.runs[0], most=60)
+    memories = view_memories(experiment.runs[0], most=60)
     assert len(memories) == 20
     assert sum(len(memory.samples) for memory in memories) <= 600
 

@@ -8,7 +8,7 @@ import pytest
 import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.storage.memories import forget, remembered, shelves
+from ofcl.storage.memories import forget, list_samples, memory_places, read_memories
 from ofcl.storage.run_directory import RunDirectory
 from tests.conftest import TINY
 from tests.support.commands import ofcl as command
@@ -30,30 +30,34 @@ def bytes_of(run, client, number):
     return memory["x"][row].numpy().astype(np.float32).tobytes()
 
 
+def samples_of(run):
+    return [s for memory in read_memories(memory_places(run)) for s in list_samples(memory)]
+
+
 def files_with(folder, content):
     return [p for p in folder.rglob("*") if p.is_file() and content in p.read_bytes()]
 
 
 def test_a_forgotten_sample_is_in_no_file_and_the_run_goes_on(tmp_path, blobs):
     run = stopped(tmp_path / "run", blobs)
-    before = [sample for sample in remembered(shelves(run)) if sample.client == 1]
+    before = [sample for sample in samples_of(run) if sample.client == 1]
     number = before[len(before) // 2].number
     content = bytes_of(run, 1, number)
     assert len(files_with(run.path, content)) >= 1
-    assert forget(shelves(run), 1, [number, 10**6]) == [number]
+    assert forget(memory_places(run), 1, [number, 10**6]) == [number]
     assert files_with(run.path, content) == []
-    after = [sample for sample in remembered(shelves(run)) if sample.client == 1]
+    after = [sample for sample in samples_of(run) if sample.client == 1]
     assert after == [sample for sample in before if sample.number != number]
     result = ofcl.resume(run.path, dataset=blobs)
     assert result.A is not None
     assert files_with(run.path, content) == []
-    assert number not in [s.number for s in remembered(shelves(run)) if s.client == 1]
+    assert number not in [s.number for s in samples_of(run) if s.client == 1]
 
 
 def test_every_checkpoint_is_rewritten_and_whole(tmp_path, blobs):
     run = stopped(tmp_path / "run", blobs)
-    sample = remembered(shelves(run))[0]
-    forget(shelves(run), sample.client, [sample.number])
+    sample = samples_of(run)[0]
+    forget(memory_places(run), sample.client, [sample.number])
     found = sorted(run.checkpoints.iterdir(), reverse=True)
     assert len(found) == 2
     for path in found:
@@ -70,9 +74,9 @@ def test_a_client_with_a_folder_of_its_own(tmp_path, blobs):
     for k, state in enumerate(checkpoint.state["engine"]["clients"]):
         folder = run.path / "clients" / str(k) / "run"
         save_checkpoint(folder, Checkpoint(3, 0.0, {"client": state, "reply": None}))
-    sample = [s for s in remembered(shelves(run)) if s.client == 0][-1]
-    assert forget(shelves(run), 0, [sample.number]) == [sample.number]
-    assert sample not in remembered(shelves(run))
+    sample = [s for s in samples_of(run) if s.client == 0][-1]
+    assert forget(memory_places(run), 0, [sample.number]) == [sample.number]
+    assert sample not in samples_of(run)
 
 
 def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
@@ -88,12 +92,12 @@ def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
     events.close()
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(OfclError, match="no client 7 here; there is: 0, 1"):
-        forget(shelves(run), 7, [0])
+        forget(memory_places(run), 7, [0])
     newest = max(run.checkpoints.iterdir())
     (newest / "state.json").write_text("{")
     before = {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
     with pytest.raises(OfclError, match="is damaged"):
-        forget(shelves(run), 0, [0])
+        forget(memory_places(run), 0, [0])
     assert before == {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
 
 

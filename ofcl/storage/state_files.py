@@ -1,0 +1,126 @@
+"""One state as two files with a checksum over both: `tensors.safetensors` and `state.json`.
+
+With a seal both are encrypted, and called `tensors.sealed` and `state.sealed`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from safetensors import SafetensorError
+from safetensors.torch import load, load_file, save, save_file
+
+from ofcl.errors import OfclError
+from ofcl.state import State, flatten, unflatten
+from ofcl.storage.atomic_files import sync, write_whole
+from ofcl.storage.encryption import Seal
+
+DAMAGE = (OSError, ValueError, KeyError, TypeError, SafetensorError)
+"""The errors that reading damaged files can end in."""
+
+_CONTENT = '"content": '
+
+
+def write_state(folder: Path, about: dict[str, Any], state: State, seal: Seal | None) -> str:
+    """Writes a state into a folder and waits until it is on the disk.
+
+    Args:
+        folder: an empty folder.
+        about: plain values to be saved beside the state.
+        state: the state.
+        seal: encrypts both files; None: they stay readable.
+
+    Returns:
+        The checksum over both files.
+    """
+    tensors, tree = flatten(state)
+    content = json.dumps({**about, "state": tree})
+    if seal is not None:
+        encoded = save(tensors)
+        checksum = _checksum(content, io.BytesIO(encoded))
+        _write_sealed(folder / "tensors.sealed", encoded, seal)
+        _write_sealed(folder / "state.sealed", _with_checksum(checksum, content).encode(), seal)
+        return checksum
+    path = folder / "tensors.safetensors"
+    save_file(tensors, path)
+    sync(path)
+    with path.open("rb") as file:
+        checksum = _checksum(content, file)
+    write_whole(folder / "state.json", _with_checksum(checksum, content))
+    return checksum
+
+
+def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
+    """Reads the values and the state that `write_state` has written.
+
+    Args:
+        folder: the folder of the two files.
+        seal: the seal with which they were encrypted, if they were.
+
+    Raises:
+        OfclError: if they are encrypted and there is no seal.
+        OSError, ValueError, KeyError, TypeError, SafetensorError: if they are damaged (`DAMAGE`).
+    """
+    text = _state_text(folder, seal)
+    saved = json.loads(text)
+    # The checksum is of the content as it was written, letter by letter.
+    content = text[text.index(_CONTENT) + len(_CONTENT) : -1]
+    if seal is not None and is_sealed(folder):
+        encoded = seal.opened((folder / "tensors.sealed").read_bytes())
+        checksum, tensors = _checksum(content, io.BytesIO(encoded)), load(encoded)
+    else:
+        path = folder / "tensors.safetensors"
+        with path.open("rb") as file:
+            checksum = _checksum(content, file)
+        tensors = load_file(path)
+    if checksum != saved["sha256"]:
+        raise ValueError("its checksum does not match")
+    about = saved["content"]
+    tree = about.pop("state")
+    return about, unflatten(tensors, tree)
+
+
+def is_whole(folder: Path, seal: Seal | None) -> bool:
+    """Says whether a folder holds a state that is not damaged."""
+    try:
+        read_state(folder, seal)
+    except DAMAGE:
+        return False
+    return True
+
+
+def is_sealed(folder: Path) -> bool:
+    """Says whether the files of a state are encrypted."""
+    return (folder / "state.sealed").exists()
+
+
+def saved_checksum(folder: Path, seal: Seal | None) -> str:
+    """Reads the checksum that was written with a state."""
+    return str(json.loads(_state_text(folder, seal))["sha256"])
+
+
+def _with_checksum(checksum: str, content: str) -> str:
+    return f'{{"sha256": "{checksum}", {_CONTENT}{content}}}'
+
+
+def _state_text(folder: Path, seal: Seal | None) -> str:
+    if not is_sealed(folder):
+        return (folder / "state.json").read_text(encoding="utf-8")
+    if seal is None:
+        raise OfclError(f"'{folder}' is encrypted; give the file of its key with --key-file")
+    return seal.opened((folder / "state.sealed").read_bytes()).decode()
+
+
+def _write_sealed(path: Path, content: bytes, seal: Seal) -> None:
+    path.write_bytes(seal.sealed(content))
+    sync(path)
+
+
+def _checksum(content: str, tensors: BinaryIO | io.BytesIO) -> str:
+    digest = hashlib.file_digest(tensors, "sha256")  # type: ignore[arg-type]
+    digest.update(content.encode())
+    return digest.hexdigest()
