@@ -1,0 +1,95 @@
+"""One exchange with parties: who is asked what, which messages are on their way, who has answered.
+
+Nothing here sends or waits; that is the `Courier`'s job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ofcl.state import State
+
+ASK_AGAIN = 300.0  # seconds after which a request, or its answer, may have been lost
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """The newest request that a party was sent."""
+
+    process: str  # the process of the party that it went to
+    time: float
+
+
+class Outstanding:
+    """Messages that have been sent and not been answered yet.
+
+    A party may have several of them. The answer to an older one still counts, even after the
+    request was sent once more.
+    """
+
+    def __init__(self) -> None:
+        self._parties: dict[str, int] = {}  # message → party
+        self._newest: dict[int, SentRequest] = {}  # party → its newest request
+
+    @property
+    def messages(self) -> list[str]:
+        """The identifiers of the messages."""
+        return list(self._parties)
+
+    def must_ask(self, party: int, process: str, now: float) -> bool:
+        """Tells whether a party has to be sent its request, for the first time or once more.
+
+        Args:
+            party: The number of the party.
+            process: The process of the party that is connected now. If it is another one than was
+                asked, the request has died with the one before.
+            now: The time, in seconds.
+        """
+        sent = self._newest.get(party)
+        if sent is None or sent.process != process:
+            return True
+        return now - sent.time >= ASK_AGAIN
+
+    def add(self, message: str, party: int, process: str, now: float) -> None:
+        """Notes that a message has been sent to a process of a party."""
+        self._parties[message] = party
+        self._newest[party] = SentRequest(process, now)
+
+    def remove(self, message: str) -> int:
+        """Notes that a message has been answered: its party may be asked anew.
+
+        Returns:
+            The party that has answered.
+        """
+        party = self._parties.pop(message)
+        self._newest.pop(party, None)
+        return party
+
+
+@dataclass
+class Exchange:
+    """One question to several parties, and their answers so far.
+
+    Args:
+        contents: For the number of each party, the message for it.
+        started: When the exchange began, in seconds.
+        deadline: Seconds after which it ends without those who have not answered; None: it waits.
+        outstanding: Messages on their way. Where an exchange takes over those of the one before,
+            late answers to the same question count.
+    """
+
+    contents: Mapping[int, State]
+    started: float
+    deadline: float | None
+    outstanding: Outstanding = field(default_factory=Outstanding)
+    answers: dict[int, State] = field(default_factory=dict)
+
+    @property
+    def unanswered(self) -> list[int]:
+        """The parties that have not answered."""
+        return [party for party in self.contents if party not in self.answers]
+
+    def is_over(self, now: float) -> bool:
+        """Tells whether the deadline has passed."""
+        return self.deadline is not None and now - self.started >= self.deadline
