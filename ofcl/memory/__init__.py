@@ -1,7 +1,14 @@
 """The memory of a client: a fixed number of samples, for replay against forgetting.
 
-memory   `Memory`: takes what is offered, draws for replay, forgets
-policy   which samples stay: every sample has a key, the smallest stay
-shares   how the room is split over the classes
-table    what is known of the samples besides their x
+memory     `Memory`: takes mini-batches on offer, draws samples for replay, forgets
+policy     `Policy`: every sample has a key, and the smallest keys stay
+shares     how the room is split over the classes
+rekeying   which keys are computed when a mini-batch is offered
+offer      a mini-batch on offer, and the decision which samples stay
+expiry     how old samples may become
+contents   the samples in the memory, each at its place, made of the following two
+table      class, task, key … of each sample, on the CPU
+store      the samples themselves, on the device
+
+May import `uncertainty`, `compute` and `state`; methods and clients import it.
 """

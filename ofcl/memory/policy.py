@@ -12,20 +12,28 @@ from torch import Tensor
 from ofcl.uncertainty.scorer import Scorer
 
 Key = Callable[[Tensor], Tensor]
-"""Samples x (n, …) → what to sort them by (n,); the smallest stay."""
-
+"""Samples (n, …) → the numbers (n,) to sort them by; the smallest stay."""
 
 Rekey = Literal["never", "at-risk", "every-round", "every-batch"]
-"""When keys are computed anew: never (drawn on arrival they last); after a round those that would
-go first, half as many in a mini-batch as it has samples; after a round all; with every one."""
+"""When keys are computed anew.
+
+- `never`: a key is computed once and kept.
+- `at-risk`: after a round, with every mini-batch for the samples that would go first, half as many
+  as it has samples.
+- `every-round`: after a round, once for all samples.
+- `every-batch`: with every mini-batch for all samples.
+"""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Which samples stay.
+    """Which samples a memory keeps: of each class those with the smallest keys.
 
-    `balanced` splits the room evenly over the classes. A key that depends on a model comes with
-    the `scorer` that holds it.
+    Args:
+        key: Computes the keys of samples.
+        balanced: Whether every class has a share of the room; otherwise all samples compete.
+        rekey: When keys are computed anew.
+        scorer: The model that the keys depend on, if they depend on one.
     """
 
     key: Key
@@ -35,5 +43,9 @@ class Policy:
 
 
 def random_key(generator: torch.Generator) -> Key:
-    """A key drawn at random: a uniform sample stays."""
+    """Returns a key drawn at random, with which a uniform sample stays.
+
+    Args:
+        generator: Where the keys are drawn from.
+    """
     return lambda x: torch.rand(len(x), generator=generator)

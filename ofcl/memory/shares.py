@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+ShareRule = Callable[[Mapping[int, int], int], dict[int, int]]
+"""How many samples of each class there are, and the size of the memory → the room of each class."""
 
 
 def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
-    """The room of each class: the same for all that can use it; the rest for the largest.
+    """Gives every class the same room; what a small class does not need goes to the others.
+
+    Where the room cannot be split evenly, the classes with the most samples get one more.
 
     >>> even_shares({0: 9, 1: 2, 2: 9}, 9)
     {0: 4, 1: 2, 2: 3}
+
+    Args:
+        counts: How many samples of each class there are.
+        size: How many samples fit in the memory.
     """
     shares, left = {}, size
     for place, c in enumerate(sorted(counts, key=lambda c: (counts[c], -c))):
@@ -19,10 +28,14 @@ def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
 
 
 def released_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
-    """The paper's released code: rounded down, so that some room may stay empty.
+    """Splits the room as the paper's released code does: rounded down, so some may stay empty.
 
     >>> released_shares({0: 9, 1: 2, 2: 9}, 9)
     {0: 3, 1: 2, 2: 3}
+
+    Args:
+        counts: How many samples of each class there are.
+        size: How many samples fit in the memory.
     """
     small = {c: n for c, n in counts.items() if n <= size // len(counts)}
     others = len(counts) - len(small)
@@ -30,4 +43,5 @@ def released_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
     return {c: small.get(c, share) for c in counts}
 
 
-SHARE_RULES = {"even": even_shares, "released": released_shares}
+SHARE_RULES: dict[str, ShareRule] = {"even": even_shares, "released": released_shares}
+"""Every rule by name."""

@@ -1,4 +1,4 @@
-"""What a memory knows of its samples besides their x."""
+"""What a memory knows of its samples besides the samples themselves."""
 
 from __future__ import annotations
 
@@ -10,17 +10,32 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Samples:
-    """What is known of samples besides their x: tensors (n,) with an entry each, on the CPU."""
+    """What is known of the remembered samples: tensors (n,) on the CPU, with an entry each.
 
-    y: Tensor  # place of the label in the vocabulary
-    task: Tensor  # task in which it arrived
-    id: Tensor  # number of its arrival in the stream: 0, 1, …
-    key: Tensor  # what the policy sorts by; not a number: not known, nobody had to go
-    stale: Tensor  # whether a round has passed since
+    Args:
+        y: The class.
+        task: The task in which the sample arrived.
+        id: The number of its arrival in the stream: 0, 1, …
+        key: The number by which the policy sorts; NaN where none had to be computed so far.
+        stale: Whether a round has passed since the key was computed.
+    """
+
+    y: Tensor
+    task: Tensor
+    id: Tensor
+    key: Tensor
+    stale: Tensor
 
 
 class Table:
-    """What is known of the samples: an entry for each place, and for those on offer behind them."""
+    """The columns of `Samples` for every row of a memory.
+
+    Row r is that of the sample at place r of the memory. The rows behind the last place are those
+    of the mini-batch on offer.
+
+    Args:
+        places: How many places the memory has.
+    """
 
     def __init__(self, places: int) -> None:
         self.y, self.task, self.id = (np.zeros(places, dtype=np.int64) for _ in range(3))
@@ -28,15 +43,15 @@ class Table:
         self.stale = np.zeros(places, dtype=bool)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns by name."""
+        """Returns the columns by name."""
         return vars(self)
 
-    def enlarge(self, places: int) -> None:
-        """Makes room for more; what is in the new places does not matter yet."""
+    def enlarge(self, rows: int) -> None:
+        """Makes the table longer; the new rows' values are arbitrary."""
         for name, column in self.columns().items():
-            setattr(self, name, np.resize(column, places))
+            setattr(self, name, np.resize(column, rows))
 
     def move(self, source: np.ndarray, to: np.ndarray) -> None:
-        """Copies entries."""
+        """Copies rows to other places."""
         for column in self.columns().values():
             column[to] = column[source]

@@ -1,16 +1,11 @@
 from collections import Counter
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ofcl import Memory, Policy
-from ofcl.memory.memory import DAY
 from ofcl.memory.policy import random_key
-from ofcl.memory.shares import even_shares, released_shares
-from ofcl.methods.parts import PolicyParts
-from ofcl.methods.policies import by_score
 from ofcl.seeds import generator
 
 policies = {
@@ -61,17 +56,6 @@ def test_classes_are_as_even_as_the_stream_allows(batches, size, policy):
         assert n >= min(stream[c], size // len(stream)) or n >= most - 1
 
 
-@given(st.dictionaries(st.integers(0, 9), st.integers(1, 40), min_size=1), st.integers(10, 60))
-def test_even_shares_are_those_of_ranks(counts, size):
-    """Sorting all samples by their rank within the class and keeping the first gives these."""
-    shares = even_shares(counts, size)
-    ranks = sorted(rank for n in counts.values() for rank in range(n))[:size]
-    taken = Counter(ranks)  # how many classes keep a sample of each rank
-    assert sum(shares.values()) == len(ranks)
-    assert all(sum(s > rank for s in shares.values()) == n for rank, n in taken.items())
-    assert all(shares[c] <= counts[c] for c in counts)
-
-
 def test_the_reservoir_is_uniform():
     stream, size, runs = 40, 10, 3000
     kept = torch.zeros(stream)
@@ -93,30 +77,6 @@ def test_the_smallest_keys_of_each_class_stay():
     memory.update(x, torch.tensor([0, 0, 0, 0, 1, 1]), task=0)
     memory.update(torch.tensor([[0.5], [8.0]]), torch.tensor([0, 1]), task=0)
     assert sorted(memory.x[:, 0].tolist()) == [0.5, 1.0, 7.0, 8.0]
-
-
-@pytest.mark.parametrize(
-    ("rekey", "calls"),
-    [
-        ("never", [3, 1, 1, 1]),
-        ("every-round", [3, 1, 3, 1]),  # after the round, those remembered once more
-        ("every-batch", [3, 3, 3, 3]),
-    ],
-)
-def test_keys_are_kept_as_long_as_the_policy_says(rekey, calls):
-    asked = []
-
-    def key(x):
-        asked.append(len(x))
-        return x[:, 0]
-
-    memory = Memory(2, Policy(key, rekey=rekey), generator(0, "draw"))
-    memory.update(torch.arange(3.0).unsqueeze(1), torch.zeros(3, dtype=torch.long), task=0)
-    for step in range(3):
-        if step == 1:
-            memory.after_round()
-        memory.update(torch.tensor([[9.0]]), torch.tensor([0]), task=0)
-    assert asked == calls
 
 
 def test_nothing_is_keyed_while_there_is_room():
@@ -193,10 +153,6 @@ def test_released_everything_stays_until_the_memory_has_been_full():
     assert Counter(memory.samples.y.tolist()) == {0: 4, 1: 4, 2: 2}
 
 
-def test_released_shares_are_rounded_down():
-    assert released_shares({0: 50, 1: 50, 2: 50}, 100) == {0: 33, 1: 33, 2: 33}
-
-
 def test_released_past_classes_are_cut_from_the_end_and_not_scored_again():
     asked = []
 
@@ -212,123 +168,9 @@ def test_released_past_classes_are_cut_from_the_end_and_not_scored_again():
     assert sorted(memory.x[:, 0].tolist()) == [4, 5, 8, 9]
 
 
-# Scoring again those at risk
-
-
-def test_at_risk_the_worst_are_scored_again_and_no_more_than_arrive():
-    values = {}  # what the model says of a sample now
-    asked = []
-
-    def key(x):
-        asked.append(sorted(x[:, 0].tolist()))
-        return torch.tensor([values.get(v, v) for v in x[:, 0].tolist()])
-
-    memory = Memory(4, Policy(key, rekey="at-risk"), generator(0, "draw"))
-    zeros = torch.zeros(4, dtype=torch.long)
-    memory.update(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), zeros, task=0)
-    assert asked.pop() == [1, 2, 3, 4]  # on arrival, though there is room
-    memory.update(torch.tensor([[2.5]]), zeros[:1], task=0)
-    assert asked.pop() == [2.5]  # nothing has changed for the others
-    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.5, 3]
-    memory.after_round()
-    values[3.0] = 0.0  # the worst is the best now
-    memory.update(torch.tensor([[2.25]]), zeros[:1], task=0)
-    assert asked.pop() == [2.25, 3]
-    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.25, 3]  # 2.5 went, by its old score
-    memory.update(torch.tensor([[2.125]]), zeros[:1], task=0)
-    assert asked.pop() == [2, 2.125]  # 2.25 and 3 have been scored since the round
-    assert sorted(memory.x[:, 0].tolist()) == [1, 2, 2.125, 3]
-
-
-def test_at_risk_every_class_has_its_turn():
-    asked = []
-
-    def key(x):
-        asked.append(sorted(x[:, 0].tolist()))
-        return x[:, 0]
-
-    memory = Memory(8, Policy(key, rekey="at-risk"), generator(0, "draw"))
-    y = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
-    memory.update(torch.tensor([[1.0], [2], [3], [4], [11], [12], [13], [14]]), y, task=0)
-    memory.after_round()
-    new = torch.tensor([[0.5], [1.5], [10.5], [11.5]])
-    memory.update(new, torch.tensor([0, 0, 1, 1]), task=0)
-    assert asked[-1] == [0.5, 1.5, 4, 10.5, 11.5, 14]  # the worst of each, not the largest two
-
-
 def test_what_stays_is_settled_when_somebody_asks():
     memory = Memory(2, policies["first feature"](), generator(0, "draw"))
     memory.update(torch.tensor([[5.0], [3.0], [1.0]]), torch.zeros(3, dtype=torch.long), task=0)
     assert memory._offer is not None
     assert sorted(memory.x[:, 0].tolist()) == [1, 3]
     assert memory._offer is None
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-def test_what_is_too_old_is_forgotten(balanced):
-    draws = generator(0, "age")
-    policy = Policy(random_key(draws), balanced=balanced)
-    memory = Memory(20, policy, draws, age=30)
-    for n in range(20):
-        x = torch.arange(10 * n, 10 * n + 10, dtype=torch.float).view(10, 1)
-        memory.update(x, torch.arange(10) % 3, task=n)
-        ids = memory.samples.id
-        assert (ids >= 10 * n - 30).all()
-        assert torch.equal(memory.x[:, 0].long(), ids)
-        assert len(memory) == min(20, 10 * (n + 1))
-    old = memory.state()
-    other = Memory(20, policy, draws, age=30)
-    other.load_state(old)
-    assert other.samples.id.tolist() == memory.samples.id.tolist()
-
-
-def test_samples_are_forgotten_some_days_after_they_came(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr("ofcl.memory.memory.time.time", lambda: now[0])
-    draws = generator(0, "days")
-
-    def made():
-        return Memory(50, Policy(random_key(draws)), draws, days=2)
-
-    memory, came = made(), {}
-    for day in range(6):
-        for hour in range(0, 24, 6):
-            now[0] = 1000.0 + DAY * day + 3600 * hour
-            first = memory._arrived
-            memory.update(torch.rand(3, 2), torch.tensor([0, 1, 1]), task=0)
-            came |= dict.fromkeys(range(first, first + 3), now[0])
-            ids = memory.samples.id.tolist()
-            assert min(came[i] for i in ids) >= now[0] - 2 * DAY
-            # Nothing goes before its time, but by a thousandth.
-            due = [i for i in came if came[i] >= now[0] - 1.99 * DAY]
-            assert set(due) <= set(ids)
-        saved, memory = memory.state(), made()
-        memory.load_state(saved)
-    now[0] += 10 * DAY
-    memory.update(torch.rand(1, 2), torch.tensor([0]), task=0)
-    assert memory.samples.id.tolist() == [72]
-    assert len(memory.state()["came"]) == 1
-
-
-def test_without_new_samples_of_a_class_age_empties_it():
-    draws = generator(0, "age")
-    memory = Memory(10, Policy(random_key(draws)), draws, age=25)
-    memory.update(torch.zeros(10, 1), torch.zeros(10, dtype=torch.long), task=0)
-    for _ in range(4):
-        memory.update(torch.ones(10, 1), torch.ones(10, dtype=torch.long), task=1)
-    assert set(memory.samples.y.tolist()) == {1}
-    assert len(memory) == 10
-
-
-@pytest.mark.parametrize(("keep", "stay"), [("bottom", [0, 1, 2]), ("top", [7, 8, 9])])
-def test_a_score_keeps_the_least_or_the_most_uncertain(keep, stay):
-    class Scorer:
-        frozen = True
-
-        def uncertainty_of(self, x):
-            return x[:, 0]
-
-    parts = PolicyParts(torch.Generator(), lambda score: Scorer(), keep)
-    memory = Memory(3, by_score("bi")(parts), torch.Generator())
-    memory.update(torch.arange(10.0)[torch.randperm(10)][:, None], torch.zeros(10).long(), task=0)
-    assert sorted(memory.x[:, 0].tolist()) == stay
