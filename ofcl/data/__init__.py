@@ -1,11 +1,19 @@
 """Data on the way to a client: raw samples → dataset → scenario → one stream for each client.
 
-    loading      a dataset by name or path; `preparation` makes tensors of raw samples
-    dataset, raw, stream, scenario, options    the types that travel between the steps
-    named/       datasets by name, with their downloads and official formats
-    own/         a user's own data by path
-    files/       file formats: images, tables, texts, labels
-    live/        streams without an end: feeds, their samples, the growing vocabulary
+    loading          a dataset by name or path, by the steps below
+    raw              samples as they lie in their files
+    selection        the samples that a run uses, and a test part where there is none
+    preparation      raw samples made tensors; `standardisation` of the columns of tables
+    dataset          the tensors
+    tasks, splits    which classes make a task, which samples come to which client
+    scenario         the two put together: a `Share` of the data for each client
+    stream           mini-batches of such a share
+    options          the options of reading data
+
+    named/           datasets by name, with their downloads and official formats
+    own/             a user's own data by path
+    files/           file formats: images, arrays, tables, texts, labels
+    live/            streams without an end: feeds, their samples, the growing vocabulary
 
 May import `compute`, `events`, `state`, `seeds`, `errors`; nothing here knows a model.
 """

@@ -1,4 +1,4 @@
-"""A dataset: samples and labels, train and test, and how a sample is made ready for a model."""
+"""A dataset: train and test samples with their classes, and how a model takes a sample."""
 
 from __future__ import annotations
 
@@ -14,15 +14,31 @@ from ofcl.errors import OfclError
 
 Kind = Literal["image", "vector"]
 
-LOOKED_AT = 1000  # samples of each part, to tell data from others
+FINGERPRINT_SAMPLES = 1000  # of each part
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples with labels; images as uint8 (n, channels, height, width), vectors as float.
+    """Samples with labels: images as uint8 (n, channels, height, width), vectors as float (n, d).
 
-    Labels are names; `y` holds their places in `labels`, the vocabulary. Images are normalised with
-    `mean` and `std` of their channels, those of the train data unless given.
+    Args:
+        name: The name of the dataset, for messages.
+        kind: `image` or `vector`.
+        x_train: The samples to learn from.
+        y_train: The class of each: the index of its label in `labels`.
+        x_test: The samples to test on.
+        y_test: The class of each.
+        labels: The label of each class.
+        mean: The mean of each channel of images on the scale [0, 1], for normalisation; measured
+            from the train samples unless given.
+        std: The standard deviation of each channel, in the same way.
+        x_validation: The samples to validate on; None: a share of train is set aside for it.
+        y_validation: The class of each.
+        notes: Lines that a user of these data should read.
+        source: The name or path from which the dataset can be loaded again.
+
+    Raises:
+        OfclError: Samples, classes and labels do not fit together.
     """
 
     name: str
@@ -34,10 +50,10 @@ class Dataset:
     labels: tuple[str, ...]
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    x_validation: Tensor | None = None  # None: a share of train is held for validation
+    x_validation: Tensor | None = None
     y_validation: Tensor | None = None
-    notes: tuple[str, ...] = ()  # what a user of these data should know
-    source: str = ""  # the name or path by which it can be loaded again
+    notes: tuple[str, ...] = ()
+    source: str = ""
 
     def __post_init__(self) -> None:
         for part, x, y in (
@@ -70,13 +86,14 @@ class Dataset:
         return tuple(self.x_train.shape[1:])
 
     def fingerprint(self) -> str:
-        """Tells other data, or the same in another order or split, from these.
+        """Computes a digest that tells this dataset from others.
 
-        Of the labels, and of samples from all over the train and the test part.
+        It differs for other data, and for the same data in another order or split. It is taken
+        from all classes, and from samples spread evenly over the train and the test part.
         """
         digest = hashlib.sha256()
         for x, y in ((self.x_train, self.y_train), (self.x_test, self.y_test)):
-            few = min(len(x), LOOKED_AT)
+            few = min(len(x), FINGERPRINT_SAMPLES)
             spread = torch.arange(few) * (len(x) - 1) // max(few - 1, 1)
             for tensor in (torch.tensor(x.shape), y, x[spread.to(x.device)]):
                 plain = tensor.detach().cpu().contiguous().view(torch.uint8)
@@ -84,13 +101,17 @@ class Dataset:
         return digest.hexdigest()
 
     def to(self, device: torch.device) -> Dataset:
-        """The same data with the samples on another device; labels stay, they are counted here."""
+        """Copies the samples to a device. The classes stay on the CPU, where they are counted."""
         samples = {name: v.to(device) for name, v in vars(self).items()
                    if name.startswith("x_") and isinstance(v, Tensor)}  # fmt: skip
         return replace(self, **samples)  # type: ignore[arg-type]
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Samples as a model takes them: images scaled to [0, 1] and normalised, vectors as is."""
+        """Turns samples into a model's input: images normalised, vectors as they are.
+
+        Args:
+            x: Samples of this dataset (n, …).
+        """
         if self.kind == "vector":
             return x.float()
         mean, std = (constant(v, x.device).view(-1, 1, 1) for v in (self.mean, self.std))
@@ -98,7 +119,11 @@ class Dataset:
 
 
 def channel_statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of uint8 images, on the scale [0, 1]."""
+    """Measures mean and standard deviation of each channel, on the scale [0, 1].
+
+    Args:
+        x: Images (n, channels, height, width) uint8.
+    """
     scaled = x.double() / 255
     mean = scaled.mean(dim=(0, 2, 3))
     std = scaled.std(dim=(0, 2, 3)).clamp_min(1e-6)

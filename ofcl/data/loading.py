@@ -1,4 +1,4 @@
-"""Loading a dataset: by name, or somebody's own by path."""
+"""Loading of a dataset: by name, or a user's own by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from ofcl.errors import unknown
 
 
 def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
-    """A dataset by name or path, before anything costly is done with it."""
+    """Reads a dataset, and downloads it if need be, but decodes and embeds nothing yet.
+
+    Args:
+        name: A name of `DATASETS`, a path, or `hf:` and an id of the Hugging Face hub.
+        how: The options of reading.
+        tell: Called with a line for the user when a download begins.
+
+    Raises:
+        OfclError: There is no such dataset, or it cannot be read.
+    """
     if name not in DATASETS:
         if looks_like_path(name):
             return read_own(name, how)
@@ -29,12 +38,21 @@ def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Ra
 def load_dataset(
     name: str, how: Reading | None = None, tell: Callable[[str], None] = print
 ) -> Dataset:
-    """A dataset by name, or somebody's own by path.
+    """Loads a dataset by name, or a user's own by path.
+
+    Args:
+        name: A name such as `cifar10`, a path, or `hf:` and an id of the Hugging Face hub.
+        how: The options of reading; None: the usual ones.
+        tell: Called with a line for the user when a download begins.
+
+    Raises:
+        OfclError: There is no such dataset, or it cannot be used.
 
     >>> load_dataset("digits").shape
     (1, 8, 8)
     """
     how = how or Reading()
     dataset = make_dataset(read_raw(name, how, tell), how)
-    own = name not in DATASETS and Path(name).expanduser().exists()
-    return replace(dataset, source=str(Path(name).expanduser().resolve()) if own else name)
+    if name not in DATASETS and Path(name).expanduser().exists():
+        return replace(dataset, source=str(Path(name).expanduser().resolve()))
+    return replace(dataset, source=name)

@@ -1,4 +1,4 @@
-"""How data are read: where they lie, which columns count, what becomes of what is damaged."""
+"""Options of reading data: where they lie, which columns count, how damage is treated."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from ofcl.errors import OfclError
 T = TypeVar("T")
 
 OnBad = Literal["stop", "skip"]
-"""What becomes of a sample that cannot be used: an error, or it is left out and counted."""
+"""The treatment of a sample that cannot be used.
+
+    stop    an error
+    skip    the sample is left out and counted
+"""
 
 
 class Progress(Protocol):
-    """Goes through items that take their time; the command line's shows how far it is."""
+    """A way to show the progress of a slow loop; the command line draws a bar."""
 
     def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
-        """The items, one after the other."""
+        """Yields the items in order, and shows how many are done of `what`."""
 
 
 def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
-    """Goes through items and shows nothing."""
+    """Yields the items in order and shows nothing."""
     return items
 
 
 def data_root() -> Path:
-    """The folder of the named datasets: `OFCL_DATA`, or the user's cache."""
-    if named := os.environ.get("OFCL_DATA"):
-        return Path(named).expanduser()
+    """Finds the folder of the named datasets: `OFCL_DATA`, or the user's cache."""
+    if folder := os.environ.get("OFCL_DATA"):
+        return Path(folder).expanduser()
     import pooch
 
     return Path(pooch.os_cache("ofcl"))
@@ -39,7 +43,14 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Subset:
-    """The part of a dataset that is used: the first rows, then so many of each class."""
+    """The part of a dataset that is used: the first rows, and of these so many of each class.
+
+    Args:
+        train_head: The number of rows at the beginning of the train part; None: all.
+        test_head: The number of rows at the beginning of the test part; None: all.
+        train_per_class: The number of train samples of each class; None: all.
+        test_per_class: The number of test samples of each class; None: all.
+    """
 
     train_head: int | None = None
     test_head: int | None = None
@@ -49,23 +60,42 @@ class Subset:
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything that says how data are read; a run's comes from its settings."""
+    """Options of reading data, for `load_dataset` and the feeds; a run has them in its settings.
+
+    Args:
+        root: The folder of the named datasets and of the cached embeddings.
+        label: The column of the labels; None: found by its name.
+        text: The column of the texts; None: found by its name and values.
+        columns: The columns of numbers; empty: all columns but the label.
+        image_size: The side in pixels to which images are resized; None: they keep their size.
+        embedder: The model that turns texts into vectors: its short name, its name on the hub, or
+            its folder.
+        test_share: The share of each class that is split off for testing, where the data have no
+            test part.
+        window: The number of rows from which the columns of a table are standardised.
+        subset: The part of the dataset that is used.
+        on_bad: `stop` refuses samples that cannot be used; `skip` leaves them out.
+        track: Shows the progress of slow steps.
+    """
 
     root: Path = field(default_factory=data_root)
-    label: str | None = None  # the column of the labels
-    text: str | None = None  # the column of the texts
-    columns: tuple[str, ...] = ()  # the columns of numbers; none named: all that are left
-    image_size: int | None = None  # the side of images, in pixels
+    label: str | None = None
+    text: str | None = None
+    columns: tuple[str, ...] = ()
+    image_size: int | None = None
     embedder: str = "e5-small-v2"
-    test_share: float = 0.2  # held out for testing where the data have no test part
-    window: int = 200  # rows from which the columns of a table are standardised
+    test_share: float = 0.2
+    window: int = 200
     subset: Subset = Subset()
     on_bad: OnBad = "stop"
     track: Progress = no_progress
 
 
 class Damage:
-    """Collects what cannot be used: refuses it at once, or counts it.
+    """Samples that cannot be used: refused at once, or left out and counted.
+
+    Args:
+        on_bad: `stop` to refuse, `skip` to count.
 
     >>> damage = Damage("skip")
     >>> damage.report("line 3: column 'age' is empty")
@@ -76,17 +106,29 @@ class Damage:
     def __init__(self, on_bad: OnBad = "stop") -> None:
         self._on_bad = on_bad
         self.problems: list[str] = []
-        self.lines: list[int] = []  # of a file, where they were; 0: in none
+        self.lines: list[int] = []  # the line in the file of each problem; 0: not in a text file
 
     def report(self, problem: str, line: int = 0) -> None:
-        """Something cannot be used."""
+        """Refuses or counts a sample that cannot be used.
+
+        Args:
+            problem: The place and kind of the damage, for the user.
+            line: The line in the file, counted from 1; 0: not in a text file.
+
+        Raises:
+            OfclError: With `stop`.
+        """
         if self._on_bad == "stop":
             raise OfclError(f"{problem}; mend it, or leave such samples out with --on-bad skip")
         self.problems.append(problem)
         self.lines.append(line)
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """A line about what was left out, if anything was."""
+        """Writes a line about the samples that were left out, if there are any.
+
+        Args:
+            name: The name of the data.
+        """
         if not self.problems:
             return ()
         first = f"{'first: ' if len(self.problems) > 1 else ''}{self.problems[0]}"

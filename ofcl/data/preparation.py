@@ -1,4 +1,4 @@
-"""What makes a dataset of data as they lie there: a part of them, a test part, tensors."""
+"""Preparation of a dataset: raw samples are selected, decoded or embedded, and made tensors."""
 
 from __future__ import annotations
 
@@ -16,35 +16,49 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.files.images import read_images
 from ofcl.data.files.text import embed
 from ofcl.data.options import Damage, Reading
-from ofcl.data.raw import Part, Raw, named
-from ofcl.data.selection import _check, train_and_test
+from ofcl.data.raw import Part, Raw, quote_labels
+from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
 from ofcl.errors import OfclError
 
+Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
+"""Samples of a part → an array of them; or that array and the rows that could be read."""
+
 
 def make_dataset(raw: Raw, how: Reading) -> Dataset:
-    """Takes the part that is asked for, splits off a test part if there is none, makes tensors."""
-    divided = raw.test is None
+    """Makes a dataset of raw samples.
+
+    Takes the subset that is wanted, splits off a test part if there is none, and decodes images or
+    embeds texts.
+
+    Args:
+        raw: The samples as they were read.
+        how: The subset, the embedder, the size of images and so on.
+
+    Raises:
+        OfclError: The samples cannot be used, and the message says why.
+    """
+    test_was_split_off = raw.test is None
     train, test = train_and_test(raw, how)
     raw = replace(raw, train=train, test=test)
     damage = Damage(how.on_bad)
-    make = _maker(raw, how, damage)
-    (x_train, y_train), (x_test, y_test) = make(train), make(test)
-    if divided and (strange := ~torch.isin(y_test, y_train)).any():
-        # What was left out was all that a class had to learn from: it is all train, as in `split`.
-        x_train, y_train = (
-            torch.cat([x_train, x_test[strange]]),
-            torch.cat([y_train, y_test[strange]]),
-        )
-        x_test, y_test = x_test[~strange], y_test[~strange]
-    x_validation, y_validation = make(raw.validation) if raw.validation else (None, None)
-    _check(raw, y_train.numpy(), y_test.numpy())
+    to_tensors = _tensor_maker(raw, how, damage)
+    (x_train, y_train), (x_test, y_test) = to_tensors(train), to_tensors(test)
+    untrained = ~torch.isin(y_test, y_train)
+    if test_was_split_off and untrained.any():
+        # Damaged samples were all that a class had to learn from. Its test samples become train
+        # samples, as `split` does with a class of one sample.
+        x_train = torch.cat([x_train, x_test[untrained]])
+        y_train = torch.cat([y_train, y_test[untrained]])
+        x_test, y_test = x_test[~untrained], y_test[~untrained]
+    x_validation, y_validation = to_tensors(raw.validation) if raw.validation else (None, None)
+    check_classes(raw, y_train.numpy(), y_test.numpy())
     if raw.content == "table" and not torch.cat([x_train, x_test]).isfinite().all():
         raise OfclError(
             f"'{raw.name}': a column hardly varies in {how.window} rows from all over and is too "
             "large in others; standardise from more rows with --set window=N, or mend the numbers"
         )
-    notes = raw.notes + damage.notes(raw.name) + _untested(raw, y_train.numpy(), y_test.numpy())
+    untested = _note_untested(raw, y_train.numpy(), y_test.numpy())
     return Dataset(
         name=raw.name,
         kind="image" if raw.content in ("images", "image files") else "vector",
@@ -57,42 +71,48 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         std=raw.std,
         x_validation=x_validation,
         y_validation=y_validation,
-        notes=notes,
+        notes=raw.notes + damage.notes(raw.name) + untested,
     )
 
 
-def _maker(raw: Raw, how: Reading, damage: Damage) -> Callable[[Part], tuple[Tensor, Tensor]]:
-    """The function that makes tensors of a part's samples and labels."""
-    make: Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
+def _tensor_maker(
+    raw: Raw, how: Reading, damage: Damage
+) -> Callable[[Part], tuple[Tensor, Tensor]]:
+    """Makes the function that turns a part into tensors of its samples and of their classes."""
+    decode = _decoder(raw, how, damage)
+
+    def to_tensors(part: Part) -> tuple[Tensor, Tensor]:
+        # An empty part has the shape of the others: one train sample shows it.
+        samples: Any = part.samples if len(part) else raw.train[np.arange(1)].samples
+        decoded = decode(samples)
+        x, kept = decoded if isinstance(decoded, tuple) else (decoded, np.arange(len(decoded)))
+        x, y = (x, part.y[kept]) if len(part) else (x[:0], part.y)
+        return torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(y).long()
+
+    return to_tensors
+
+
+def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
     match raw.content:
         case "image files":
             parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
             files = list(itertools.chain(*parts))
-            make = read_images(files, how.image_size, damage, how.track)
+            return read_images(files, how.image_size, damage, how.track)
         case "images":
-            make = np.asarray
+            return np.asarray
         case "texts":
-            make = functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
+            return functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
         case "table":
             # Rows from all over: files are often sorted by class.
             spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
-            make = Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
+            return Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
         case "vectors":
-            make = functools.partial(np.asarray, dtype=np.float32)
-
-    def tensors(part: Part) -> tuple[Tensor, Tensor]:
-        # Where nothing is left to test, one sample shows the shape that nothing has.
-        shown: Any = part.samples if len(part) else raw.train[np.arange(1)].samples
-        made = make(shown)
-        x, kept = made if isinstance(made, tuple) else (made, np.arange(len(made)))
-        x, y = (x, part.y[kept]) if len(part) else (x[:0], part.y)
-        return torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(y).long()
-
-    return tensors
+            return functools.partial(np.asarray, dtype=np.float32)
 
 
-def _untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:
+def _note_untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:
     untested = np.setdiff1d(y_train, y_test)
     if not untested.size:
         return ()
-    return (f"no test samples of {named(raw.labels, untested)}: A and F say nothing of them",)
+    names = quote_labels(raw.labels, untested)
+    return (f"no test samples of {names}: A and F say nothing of them",)

@@ -1,6 +1,7 @@
-"""Data as they lie there: every source, named or somebody's own, is read into a `Raw`.
+"""Raw data: samples as they lie in their files, with labels.
 
-What is costly, decoding images and embedding texts, comes after it (`making.py`).
+Every source, named or a user's own, is read into a `Raw`. The costly steps, decoding images and
+embedding texts, come after it (`preparation`).
 """
 
 from __future__ import annotations
@@ -12,21 +13,35 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ofcl.data.files.labels import places, vocabulary
+from ofcl.data.files.labels import classes_of, ordered_labels
 from ofcl.errors import OfclError
 
 Content = Literal["image files", "images", "texts", "vectors", "table"]
-"""Paths of images, images (n, channels, height, width) uint8, texts, numbers as they are, numbers
-of columns that have different scales."""
+"""The kind of samples.
+
+    image files    paths of images
+    images         pixels (n, channels, height, width) uint8
+    texts          strings
+    vectors        numbers that a model takes as they are
+    table          numbers of columns with different scales, which are standardised
+"""
 
 Samples = Sequence[Any] | np.ndarray
+
+LabelledSamples = tuple[Samples, Sequence[str]]
+"""Samples, and the label of each."""
 
 NAMED_AT_MOST = 5  # classes that a message names
 
 
 @dataclass(frozen=True)
 class Part:
-    """Samples and the places of their labels."""
+    """The train, test or validation part of raw data.
+
+    Args:
+        samples: The samples, undecoded.
+        y: The class of each.
+    """
 
     samples: Samples
     y: np.ndarray
@@ -42,60 +57,87 @@ class Part:
 
 @dataclass(frozen=True)
 class Raw:
-    """Samples as they were found, with labels; the costly steps are still to come."""
+    """Samples as they were read, with labels, before anything costly is done with them.
+
+    Args:
+        name: The name of the dataset, for messages.
+        content: The kind of its samples.
+        train: The samples to learn from.
+        labels: The label of each class.
+        test: The samples to test on; None: a share of train is split off.
+        validation: The samples to validate on; None: the scenario sets train samples aside.
+        mean: The mean of each channel of images; empty: measured from the train samples.
+        std: The standard deviation of each channel.
+        notes: Lines that a user of these data should read, for example about samples left out.
+        details: Facts about the files, shown by `ofcl data check`.
+    """
 
     name: str
     content: Content
     train: Part
     labels: tuple[str, ...]
-    test: Part | None = None  # None: to be split from train
-    validation: Part | None = None  # None: to be split from train by the scenario
+    test: Part | None = None
+    validation: Part | None = None
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
-    details: Mapping[str, str] = field(default_factory=dict)  # for those who look at the data
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
-Found = tuple[Samples, Sequence[str]]
-"""Samples, and the names of their labels."""
-
-
-def gather(
+def raw_from_labelled(
     name: str,
     content: Content,
-    parts: Mapping[str, Found],
+    parts: Mapping[str, LabelledSamples],
     notes: tuple[str, ...] = (),
     details: Mapping[str, str] | None = None,
 ) -> Raw:
-    """Makes data of named labels: `parts` are train and, where there are any, test, validation."""
-    labels = vocabulary(itertools.chain(*(names for _, names in parts.values())))
-    made = {part: Part(x, places(names, labels)) for part, (x, names) in parts.items()}
+    """Makes raw data of samples with labels: finds the classes and numbers them.
+
+    Args:
+        name: The name of the dataset.
+        content: The kind of the samples.
+        parts: The samples of `train` and, where there are any, of `test` and `validation`.
+        notes: Lines that a user of these data should read.
+        details: Facts about the files.
+    """
+    labels = ordered_labels(itertools.chain(*(names for _, names in parts.values())))
+    numbered = {part: Part(x, classes_of(names, labels)) for part, (x, names) in parts.items()}
     return Raw(
         name,
         content,
-        made["train"],
+        numbered["train"],
         labels,
-        made.get("test"),
-        made.get("validation"),
+        numbered.get("test"),
+        numbered.get("validation"),
         notes=notes,
         details=details or {},
     )
 
 
-def named(labels: Sequence[str], places: np.ndarray) -> str:
-    """Some classes by name, for a message.
+def quote_labels(labels: Sequence[str], classes: np.ndarray) -> str:
+    """Names some classes in a message, the first few of them.
 
-    >>> named(["cat", "dog"], np.array([0, 1]))
+    Args:
+        labels: The label of each class of the dataset.
+        classes: The classes to be named.
+
+    >>> quote_labels(["cat", "dog"], np.array([0, 1]))
     "'cat', 'dog'"
     """
-    names = ", ".join(f"'{labels[int(c)]}'" for c in places[:NAMED_AT_MOST])
-    return names + (
-        f" and {len(places) - NAMED_AT_MOST} more" if len(places) > NAMED_AT_MOST else ""
-    )
+    names = ", ".join(f"'{labels[int(c)]}'" for c in classes[:NAMED_AT_MOST])
+    if len(classes) > NAMED_AT_MOST:
+        return f"{names} and {len(classes) - NAMED_AT_MOST} more"
+    return names
 
 
-def check_alike(name: str, train: np.ndarray, test: np.ndarray) -> None:
-    """Refuses parts whose samples have different shapes."""
+def check_same_shape(name: str, train: np.ndarray, test: np.ndarray) -> None:
+    """Refuses parts whose samples have different shapes.
+
+    Args:
+        name: The name of the data, for the message.
+        train: The train samples (n, …).
+        test: The test samples (n, …).
+    """
     if train.shape[1:] != test.shape[1:]:
         raise OfclError(
             f"'{name}': train samples are {_shape(train)}, test samples {_shape(test)}; "

@@ -1,10 +1,10 @@
-"""The scenario: which classes make which task, and which samples come to which client.
+"""The scenario of a run: which samples each client learns from, in which tasks.
 
-classes ─▶ an order ─▶ tasks            (`class_tasks`)
-samples of a class ─▶ fewer of them     (`tail_shares`)
-samples of a class ─▶ clients           (`even_parts`, `dirichlet_parts`)
-all of it ─▶ what one client has        (`Share`)
-tasks ─▶ tasks that run into each other (`blur`)
+classes ─▶ an order ─▶ tasks               (`tasks.class_tasks`)
+samples of a class ─▶ fewer of them        (`splits.tail_shares`)
+samples of a class ─▶ clients              (`splits.even_parts`, `splits.dirichlet_parts`)
+tasks ─▶ tasks that run into each other    (`tasks.blur`)
+all of this ─▶ the tasks of one client     (`Share`)
 """
 
 from __future__ import annotations
@@ -14,15 +14,24 @@ from typing import Literal
 
 import numpy as np
 
-from ofcl.data.splits import _deal
-from ofcl.data.tasks import Tasks, _class_order, _used_classes, blur, class_tasks
+from ofcl.data.splits import PARTS, Split
+from ofcl.data.tasks import Tasks, blur, class_tasks, order_classes, used_classes
 from ofcl.errors import OfclError
 from ofcl.seeds import numpy_generator
+
+NAMED_AT_MOST = 5  # clients whose numbers a message gives
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one client has: its tasks, and for each task the rows of the data that are its own."""
+    """One client's share of the data.
+
+    Args:
+        tasks: The classes of each task.
+        train: For each task, the rows of the train samples that this client learns.
+        validation: For each task, its rows of the validation samples.
+        test: For each task, its rows of the test samples.
+    """
 
     tasks: Tasks
     train: tuple[np.ndarray, ...]
@@ -52,8 +61,34 @@ def build_scenario(
 ) -> list[Share]:
     """Deals the data out: one `Share` for each client.
 
-    Validation data are those of `y_validation` or, without them, a share of the train data. Labels
-    from `classes` on have come later than the others: they are in the last task.
+    Args:
+        y_train: The class of each train sample.
+        y_test: The class of each test sample.
+        classes: The number of classes that were known when the run began. Classes from this number
+            on have come later: they are in the last task.
+        y_validation: The class of each validation sample, or None to set train samples aside.
+        seed: The run's seed.
+        clients: The number of clients.
+        tasks: The number of tasks of each client.
+        class_order: How the classes are ordered before they are cut into tasks: drawn from the seed
+            (`random`), drawn as in the paper's released code (`released`), or the largest class
+            first (`size`).
+        task_order: `overlap` gives all clients the same order of classes; `non-overlap` gives each
+            client its own.
+        class_split: Where classes cannot be divided evenly, `even` makes some tasks larger and
+            `floor` drops classes.
+        drop_class: The class that is left out, if any.
+        split: How the samples of a class are dealt: in equal parts (`even`) or by shares drawn from
+            a Dirichlet distribution (`dirichlet`).
+        alpha: The parameter of that distribution; the smaller, the more uneven.
+        remainder: Whether samples that cannot be divided evenly are dealt one by one (`deal`) or
+            left out (`drop`).
+        validation: The share of the train samples that is set aside for validation.
+        blurry: The share of each task's samples that comes in a neighbouring task.
+        imbalance: How many times more samples the most frequent class keeps than the rarest.
+
+    Raises:
+        OfclError: There are more tasks than classes, or a client would get no data.
 
     >>> y = np.repeat(np.arange(4), 20)
     >>> shares = build_scenario(y, y, 4, seed=0, clients=2, tasks=2, validation=0.0)
@@ -63,41 +98,34 @@ def build_scenario(
     if clients > len(y_train):
         raise _without_data(clients - len(y_train), clients, len(y_train))
     sizes = np.bincount(y_train, minlength=classes)
-    used = _used_classes(sizes[:classes], drop_class)
+    used = used_classes(sizes[:classes], drop_class)
     late = np.arange(classes, len(sizes))
     if tasks > len(used):
         raise OfclError(
             f"{tasks} tasks need at least {tasks} classes, but there are {len(used)}; "
             f"set tasks to at most {len(used)}"
         )
-    tasks_of_clients = [
-        class_tasks(
-            _class_order(
-                used, sizes, class_order, seed, client if task_order == "non-overlap" else None
-            ),
-            tasks,
-            class_split,
-        )
-        for client in range(clients)
-    ]
+    tasks_of_clients = []
+    for client in range(clients):
+        own_order = client if task_order == "non-overlap" else None
+        order = order_classes(used, sizes, class_order, seed, own_order)
+        tasks_of_clients.append(class_tasks(order, tasks, class_split))
     if len(late):
         tasks_of_clients = [(*t[:-1], (*t[-1], *late.tolist())) for t in tasks_of_clients]
         used = np.concatenate([used, late])
-    parts = _deal(y_train, y_validation, y_test, used, seed, clients, split, alpha, remainder,
-                  validation, imbalance)  # fmt: skip
-    shares = [
-        Share(
-            tasks_of_clients[k],
-            *(
-                tuple(
-                    _shuffled([parts[what][c][k] for c in task], seed, what, k, t)
-                    for t, task in enumerate(tasks_of_clients[k])
-                )
-                for what in ("train", "validation", "test")
-            ),
-        )
-        for k in range(clients)
-    ]
+    dealt = Split(clients, split, alpha, remainder, validation, imbalance).deal(
+        y_train, y_validation, y_test, used, seed
+    )
+    shares = []
+    for k, tasks_of_client in enumerate(tasks_of_clients):
+        rows_of_parts = [
+            tuple(
+                _shuffled([dealt[part][c][k] for c in task], seed, part, k, t)
+                for t, task in enumerate(tasks_of_client)
+            )
+            for part in PARTS
+        ]
+        shares.append(Share(tasks_of_client, *rows_of_parts))
     _refuse_empty(shares, len(y_train))
     return [
         replace(share, train=blur(share.train, blurry, numpy_generator(seed, "blurry", k)))
@@ -105,20 +133,21 @@ def build_scenario(
     ]
 
 
-def _shuffled(pieces: list[np.ndarray], seed: int, what: str, client: int, task: int) -> np.ndarray:
+def _shuffled(pieces: list[np.ndarray], seed: int, part: str, client: int, task: int) -> np.ndarray:
     rows = np.concatenate(pieces)
-    return numpy_generator(seed, "order", what, client, task).permutation(rows)
+    return numpy_generator(seed, "order", part, client, task).permutation(rows)
 
 
 def _refuse_empty(shares: list[Share], samples: int) -> None:
     empty = [k for k, share in enumerate(shares) if not any(len(rows) for rows in share.train)]
     if empty:
-        named = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
-        raise _without_data(len(empty), len(shares), samples, f" ({named})")
+        numbers = ", ".join(map(str, empty[:NAMED_AT_MOST]))
+        more = ", …" if len(empty) > NAMED_AT_MOST else ""
+        raise _without_data(len(empty), len(shares), samples, f" ({numbers}{more})")
 
 
-def _without_data(empty: int, clients: int, samples: int, named: str = "") -> OfclError:
+def _without_data(empty: int, clients: int, samples: int, numbers: str = "") -> OfclError:
     return OfclError(
-        f"the split leaves {empty} of {clients} clients without data{named}: {samples} samples "
+        f"the split leaves {empty} of {clients} clients without data{numbers}: {samples} samples "
         "in all; use fewer clients, a larger alpha, or split = 'even'"
     )

@@ -1,4 +1,7 @@
-"""Selection."""
+"""The selection of the samples that a run uses: subsets, and a test part where there is none.
+
+Nothing here depends on a run's seed: all runs on a dataset use the same samples.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,40 @@ from dataclasses import replace
 import numpy as np
 
 from ofcl.data.options import Reading
-from ofcl.data.raw import Part, Raw, named
+from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.errors import OfclError
 from ofcl.seeds import numpy_generator
 
 
 def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
-    """The part of the data that is asked for, before anything costly is done with it."""
+    """Selects the train and the test samples that a run uses, still undecoded.
+
+    Args:
+        raw: All samples of the dataset.
+        how: The subset that is wanted, and the share for testing where `raw` has no test part.
+
+    Raises:
+        OfclError: There are fewer than two classes, or classes that could only be tested.
+    """
     raw = subset(raw, how)
-    _check(raw, raw.train.y, raw.test.y if raw.test else None)
+    check_classes(raw, raw.train.y, raw.test.y if raw.test else None)
     if raw.test is not None:
         return raw.train, raw.test
     train, test = split(raw.train, how.test_share)
-    return train, _part(test, raw, "test", how.subset.test_head, how.subset.test_per_class)
+    return train, _subset_of(test, raw, "test", how.subset.test_head, how.subset.test_per_class)
 
 
 def subset(raw: Raw, how: Reading) -> Raw:
-    """The part of the data that is asked for; the same whatever the run's seed."""
+    """Reduces the train part, and the test part where there is one, to the subset of `how`."""
     wanted = how.subset
-    train = _part(raw.train, raw, "train", wanted.train_head, wanted.train_per_class)
+    train = _subset_of(raw.train, raw, "train", wanted.train_head, wanted.train_per_class)
     if raw.test is None:
         return replace(raw, train=train)
-    test = _part(raw.test, raw, "test", wanted.test_head, wanted.test_per_class)
+    test = _subset_of(raw.test, raw, "test", wanted.test_head, wanted.test_per_class)
     return replace(raw, train=train, test=test)
 
 
-def _part(part: Part, raw: Raw, what: str, head: int | None, per_class: int | None) -> Part:
+def _subset_of(part: Part, raw: Raw, name: str, head: int | None, per_class: int | None) -> Part:
     if head is not None:
         part = part[np.arange(min(head, len(part)))]
     if per_class is None:
@@ -40,35 +51,50 @@ def _part(part: Part, raw: Raw, what: str, head: int | None, per_class: int | No
     rows = []
     for c in range(len(raw.labels)):
         of_class = np.flatnonzero(part.y == c)
-        drawn = numpy_generator(0, "subset", raw.name, what, c).permutation(of_class)[:per_class]
+        drawn = numpy_generator(0, "subset", raw.name, name, c).permutation(of_class)[:per_class]
         rows.append(drawn)
     return part[np.sort(np.concatenate(rows))]
 
 
 def split(part: Part, test_share: float) -> tuple[Part, Part]:
-    """A share of every class for testing; the same whatever the run's seed.
+    """Splits a share of every class off for testing; a class of a single sample is all train.
 
-    A class of a single sample is all train.
+    Args:
+        part: The samples to be split.
+        test_share: The share of each class that is for testing: at least one sample.
+
+    Returns:
+        The train part and the test part.
 
     >>> train, test = split(Part(np.arange(11), np.array([0] * 10 + [1])), 0.2)
     >>> len(train), test.y.tolist()
     (9, [0, 0])
     """
-    held = np.zeros(len(part), dtype=bool)
+    for_test = np.zeros(len(part), dtype=bool)
     for c in np.unique(part.y).tolist():
         rows = numpy_generator(0, "test split", c).permutation(np.flatnonzero(part.y == c))
         wanted = max(round(len(rows) * test_share), 1)
-        held[rows[: min(wanted, len(rows) - 1)]] = True
-    return part[np.flatnonzero(~held)], part[np.flatnonzero(held)]
+        for_test[rows[: min(wanted, len(rows) - 1)]] = True
+    return part[np.flatnonzero(~for_test)], part[np.flatnonzero(for_test)]
 
 
-def _check(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
+def check_classes(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
+    """Refuses data with fewer than two classes, or with test classes that train lacks.
+
+    Args:
+        raw: The dataset, for its name and labels.
+        y_train: The class of each train sample.
+        y_test: The class of each test sample; None: there is no test part yet.
+    """
     present = np.unique(y_train)
     if len(present) < 2:
         what = f"only the class '{raw.labels[int(present[0])]}'" if len(present) else "no samples"
         raise OfclError(f"'{raw.name}' has {what} to learn from; at least two classes are needed")
-    if y_test is not None and (strange := np.setdiff1d(y_test, present)).size:
+    if y_test is None:
+        return
+    never_trained = np.setdiff1d(y_test, present)
+    if never_trained.size:
         raise OfclError(
             f"'{raw.name}': the test part has classes that the train part lacks "
-            f"({named(raw.labels, strange)}), so nobody could ever learn them"
+            f"({quote_labels(raw.labels, never_trained)}), so nobody could ever learn them"
         )

@@ -1,4 +1,4 @@
-"""Standardisation."""
+"""Standardisation of the columns of a table, from a window of its rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Standardisation:
-    """Brings columns to the mean 0 and deviation 1 that they have in a window.
+    """Brings columns to mean 0 and standard deviation 1, as they have them in a window of rows.
 
-    A column that does not vary there is only shifted; its deviation may still be above 0, as its
-    mean is rounded.
+    A column that does not vary in the window is only shifted.
+
+    Args:
+        mean: The value that is subtracted from each column.
+        scale: The value by which each column is then divided.
 
     >>> Standardisation.of(np.array([[1.0, 5.0], [3.0, 5.0]]))(np.array([[5.0, 6.0]]))
     array([[3., 1.]], dtype=float32)
@@ -23,12 +26,13 @@ class Standardisation:
 
     @classmethod
     def of(cls, window: np.ndarray) -> Standardisation:
-        """From the rows of a window, which are not kept."""
+        """Fits a standardisation to a window of rows (n, columns), which is not kept."""
         mean, deviation = window.mean(axis=0), window.std(axis=0)
+        # Both: the deviation of a constant column may be above 0, as its mean is rounded.
         varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
         return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Rows (n, columns), standardised."""
+        """Standardises rows (n, columns)."""
         with np.errstate(over="ignore"):
             return np.asarray((np.asarray(rows) - self.mean) / self.scale, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A stream: the mini-batches of one client, in the order in which they arrive, once."""
+"""A stream: the mini-batches of one client, each of which arrives once."""
 
 from __future__ import annotations
 
@@ -15,37 +15,51 @@ from ofcl.state import State
 
 
 class Batch(NamedTuple):
-    """A mini-batch as it arrives: samples, places of their labels, and the task it belongs to."""
+    """A mini-batch as it arrives.
 
-    x: Tensor  # on the device that learns
-    y: Tensor  # on the CPU, where labels are counted
-    task: int | None  # None: nobody says where tasks begin and end
+    Args:
+        x: The samples as a model takes them (n, …), on the device that learns.
+        y: The class of each, on the CPU, where classes are counted.
+        task: The number of the task; None where the stream does not say where tasks begin.
+    """
+
+    x: Tensor
+    y: Tensor
+    task: int | None
 
 
 class Stream(Protocol):
-    """What a client learns from. It knows nothing of models."""
+    """The source of a client's mini-batches. It knows nothing of models."""
 
     def ready(self) -> bool:
-        """Whether the next batch, or the end, is there without waiting for it."""
+        """Says whether the next batch, or the end of the stream, is there without waiting."""
 
     def next_task(self) -> int | None:
-        """The task of the batch that comes next; None when the stream has ended."""
+        """Returns the task of the batch that comes next; None when the stream has ended."""
 
     def __next__(self) -> Batch:
-        """The next batch."""
+        """Returns the next batch, and waits for it if need be."""
 
     def notices(self) -> list[Event]:
-        """What there is to tell since it was last asked: new classes, samples left out."""
+        """Returns the events since the last call: new classes, samples left out."""
 
     def state(self) -> State:
-        """The position, for a checkpoint."""
+        """Returns the position in the stream, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Seeks to a position."""
+        """Goes to the position that `state` returned."""
 
 
 class ArrayStream:
-    """A stream over the rows of tensors; it can be put at any position.
+    """A stream over the rows of tensors, all known from the start.
+
+    Args:
+        x: The samples (n, …).
+        y: The class of each.
+        rows_of_tasks: The rows of each task, in the order in which they come.
+        batch_size: The number of samples of a batch; the last batch of a task may be smaller.
+        prepare: Turns samples into a model's input, for example `Dataset.prepare`.
+        limit: The number of batches of each task after which the rest is left out; None: all come.
 
     >>> x, y = torch.arange(5.0), torch.zeros(5, dtype=torch.long)
     >>> stream = ArrayStream(x, y, [np.array([0, 1, 2]), np.array([3, 4])], batch_size=2)
@@ -77,15 +91,15 @@ class ArrayStream:
         return self
 
     def ready(self) -> bool:
-        """Whether the next batch is there: always."""
+        """Says that the next batch is there, as it always is."""
         return True
 
     def notices(self) -> list[Event]:
-        """What there is to tell: nothing, all has been known from the start."""
+        """Returns no events: all classes were known from the start."""
         return []
 
     def next_task(self) -> int | None:
-        """The task of the batch that comes next; None when the stream has ended."""
+        """Returns the task of the batch that comes next; None when the stream has ended."""
         if self._position == len(self._batches):
             return None
         return self._batches[self._position][0]
@@ -99,9 +113,9 @@ class ArrayStream:
         return Batch(self._prepare(samples), self._y[torch.from_numpy(rows)], task)
 
     def state(self) -> State:
-        """The position, for a checkpoint."""
+        """Returns the position in the stream, for a checkpoint."""
         return {"position": self._position}
 
     def load_state(self, state: State) -> None:
-        """Seeks to a position."""
+        """Goes to the position that `state` returned."""
         self._position = int(state["position"])

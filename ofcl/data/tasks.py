@@ -1,4 +1,4 @@
-"""Tasks of classes."""
+"""Tasks of class-incremental learning: which classes make which task, and where tasks blur."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy as np
 from ofcl.seeds import numpy_generator
 
 Tasks = tuple[tuple[int, ...], ...]
-"""The classes of each task."""
-
+"""The classes of each task, in the order in which the tasks come."""
 
 USUAL_TASKS = 5
 
 
 def usual_tasks(classes: int) -> int:
-    """How many tasks there are unless somebody says otherwise: five, fewer for few classes.
+    """Chooses a number of tasks where the settings name none: five, fewer for few classes.
+
+    Args:
+        classes: The number of classes of the dataset.
 
     >>> usual_tasks(100), usual_tasks(7), usual_tasks(2)
     (5, 3, 2)
@@ -28,6 +30,12 @@ def usual_tasks(classes: int) -> int:
 def class_tasks(order: np.ndarray, tasks: int, class_split: Literal["even", "floor"]) -> Tasks:
     """Cuts an order of classes into tasks.
 
+    Args:
+        order: The classes, in the order in which a client meets them.
+        tasks: The number of tasks.
+        class_split: Where the classes cannot be divided evenly, `even` gives the first tasks one
+            class more; `floor` drops the last classes.
+
     >>> class_tasks(np.arange(7), 3, "even"), class_tasks(np.arange(7), 3, "floor")
     (((0, 1, 2), (3, 4), (5, 6)), ((0, 1), (2, 3), (4, 5)))
     """
@@ -36,12 +44,62 @@ def class_tasks(order: np.ndarray, tasks: int, class_split: Literal["even", "flo
     return tuple(tuple(int(c) for c in part) for part in np.array_split(order, tasks))
 
 
+def used_classes(sizes: np.ndarray, drop_class: Literal["none", "smallest", "last"]) -> np.ndarray:
+    """Lists the classes that a run uses.
+
+    Args:
+        sizes: The number of train samples of each class.
+        drop_class: The class that is left out, if any.
+    """
+    classes = np.arange(len(sizes))
+    if drop_class == "smallest":
+        return np.delete(classes, int(np.argmin(sizes)))
+    if drop_class == "last":
+        return classes[:-1]
+    return classes
+
+
+def order_classes(
+    classes: np.ndarray,
+    sizes: np.ndarray,
+    class_order: Literal["random", "released", "size"],
+    seed: int,
+    client: int | None,
+) -> np.ndarray:
+    """Puts classes into the order in which they come.
+
+    Args:
+        classes: The classes to be ordered.
+        sizes: The number of train samples of every class, by which `size` orders them.
+        class_order: `random` draws an order from the seed; `released` draws it as the paper's
+            released code does, whose runs 0, 1, … are the seeds 0, 1, …; `size` takes the largest
+            class first.
+        seed: The run's seed.
+        client: The client whose own order is wanted, or None for one order of all clients.
+    """
+    if class_order == "size":
+        return classes[np.argsort(-sizes[classes], kind="stable")]
+    if class_order == "released":
+        number = seed if client is None else (seed + 1) * (client + 1)
+        return np.random.RandomState(number % 2**32).permutation(classes)
+    return numpy_generator(seed, "class order", client or 0).permutation(classes)
+
+
 def blur(
     tasks: Sequence[np.ndarray], share: float, draw: np.random.Generator
 ) -> tuple[np.ndarray, ...]:
-    """Lets a share of each task's rows come in its neighbours: half in the task before, half after.
+    """Moves a share of each task's rows into its neighbours: half to the task before, half after.
 
-    The first task has no task before, the last none after; there all of it goes the other way.
+    The first task has no task before it and the last none after it: all that they give up goes to
+    their only neighbour.
+
+    Args:
+        tasks: The rows of each task.
+        share: The share of a task's rows that moves, from 0 to 1.
+        draw: The generator that chooses them.
+
+    Returns:
+        The rows of each task, shuffled; the tasks as they were where nothing moves.
 
     >>> blurred = blur([np.arange(10), np.arange(10, 20)], 0.2, np.random.default_rng(0))
     >>> [(int((rows < 10).sum()), int((rows >= 10).sum())) for rows in blurred]
@@ -49,35 +107,19 @@ def blur(
     """
     if len(tasks) < 2 or not share:
         return tuple(tasks)
+    last = len(tasks) - 1
     pieces: list[list[np.ndarray]] = [[] for _ in tasks]
     for t, rows in enumerate(tasks):
         rows = draw.permutation(rows)
         leaking = round(len(rows) * share)
-        back = 0 if t == 0 else leaking if t == len(tasks) - 1 else leaking // 2
+        back = leaking // 2
+        if t == 0:
+            back = 0
+        elif t == last:
+            back = leaking
         pieces[t].append(rows[leaking:])
         if t > 0:
             pieces[t - 1].append(rows[:back])
-        if t < len(tasks) - 1:
+        if t < last:
             pieces[t + 1].append(rows[back:leaking])
     return tuple(draw.permutation(np.concatenate(parts)) for parts in pieces)
-
-
-def _used_classes(sizes: np.ndarray, drop_class: str) -> np.ndarray:
-    used = np.arange(len(sizes))
-    if drop_class == "smallest":
-        return np.delete(used, int(np.argmin(sizes)))
-    if drop_class == "last":
-        return used[:-1]
-    return used
-
-
-def _class_order(
-    used: np.ndarray, sizes: np.ndarray, class_order: str, seed: int, client: int | None
-) -> np.ndarray:
-    """The classes in the order of one client, or of all (None)."""
-    if class_order == "size":
-        return used[np.argsort(-sizes[used], kind="stable")]
-    if class_order == "released":  # the paper's runs 0, 1, … are the seeds 0, 1, …
-        number = seed if client is None else (seed + 1) * (client + 1)
-        return np.random.RandomState(number % 2**32).permutation(used)
-    return numpy_generator(seed, "class order", client or 0).permutation(used)

@@ -145,10 +145,10 @@ def test_a_task_may_be_any_number_but_must_be_one():
 
 def test_images_in_any_layout():
     form = Form(Pattern())
-    grey = form.checked(np.full((4, 6), 255, dtype=np.uint8))
+    grey = form.check(np.full((4, 6), 255, dtype=np.uint8))
     assert grey.shape == (1, 4, 6)
-    assert form.tensor([grey]).unique().tolist() == [2.0]  # (1 − 0.5) / 0.25
-    colour = Form(Pattern()).checked(np.full((4, 6, 3), 0.5))
+    assert form.to_tensor([grey]).unique().tolist() == [2.0]  # (1 − 0.5) / 0.25
+    colour = Form(Pattern()).check(np.full((4, 6, 3), 0.5))
     assert colour.shape == (3, 4, 6)
     assert colour.dtype == np.uint8
     assert colour.max() == 128
@@ -167,7 +167,7 @@ def test_texts_are_embedded_as_they_come(tmp_path, monkeypatch):
                       Vocabulary(), batch_size=2)  # fmt: skip
     assert drain(live) == [([[5, 1], [3, 1]], [0, 1], None), ([[5, 1]], [0], None)]
     assert asked == [["hello", "you"]]  # the third was known
-    assert form.empty("stream", ()).shape == (2,)
+    assert form.empty_dataset("stream", ()).shape == (2,)
 
 
 def test_numbers_are_standardised_by_the_first_window():

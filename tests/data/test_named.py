@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from ofcl import Reading, load_dataset, make_settings
-from ofcl.assembly.build import build_reading
+from ofcl.assembly.dealing import build_reading
 from ofcl.data.named import download
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.named.cifar import read_pickle

@@ -54,10 +54,10 @@ def _word(name: str) -> str:
     return name
 
 
-def vocabulary(names: Iterable[str]) -> tuple[str, ...]:
+def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:
     """The classes in order: by number where all are numbers, else by name.
 
-    >>> vocabulary(["10", "9", "9"]), vocabulary(["b", "10", "a"])
+    >>> ordered_labels(["10", "9", "9"]), ordered_labels(["b", "10", "a"])
     (('9', '10'), ('10', 'a', 'b'))
     """
     different = sorted(set(names))  # first by name: 1 and 01 are one number
@@ -67,7 +67,7 @@ def vocabulary(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(different)
 
 
-def places(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
+def classes_of(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
     """The place of each name in the vocabulary."""
     place = {label: i for i, label in enumerate(labels)}
     return np.array([place[name] for name in names], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The form of samples that arrive: what the first one is, all others must be."""
+"""The form of samples that arrive: the first one sets it, all others must have it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,39 @@ from torch import Tensor
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.text import embed
+from ofcl.data.live.sample import Sample
 from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25
-"""Images that arrive are normalised with these: every party the same, and from the first one on."""
+"""Mean and deviation for live images: the same for every client, and known before the first one."""
 
 Kind = Literal["image", "vector", "text"]
 
 
 @dataclass
 class Pattern:
-    """What all parties' samples look like; found from the first sample of any."""
+    """The kind and shape of all clients' samples, set by the first sample of any client.
+
+    Args:
+        kind: `image`, `vector` or `text`; None before the first sample.
+        shape: The shape of a sample; () for texts.
+    """
 
     kind: Kind | None = None
     shape: tuple[int, ...] = ()
 
 
 class Form:
-    """What a party's samples look like, and how a model takes them.
+    """The form of one client's samples, and the way from a sample to a model's input.
 
-    `window` asks for numbers to be standardised by the first so many samples.
+    Args:
+        pattern: The kind and shape, shared by all clients of a process.
+        embedder: The model that turns texts into vectors.
+        root: The folder of the cached embeddings.
+        window: The number of first samples by which numbers are standardised; None: they are taken
+            as they are.
+        device: The device on which tensors are made; None: the CPU.
     """
 
     def __init__(
@@ -47,54 +59,74 @@ class Form:
         device: torch.device | None = None,
     ) -> None:
         self._pattern = pattern
-        self._embedder, self._root, self._device = embedder, root, device
-        self._found: Embedder | None = None
+        self._embedder_name, self._root, self._device = embedder, root, device
+        self._embedder: Embedder | None = None  # found when the first text arrives
         self._window = window
         self._standardise: Standardisation | None = None  # once the window is full
 
-    def checked(self, x: Any) -> np.ndarray | str:
-        """A sample in the form of the first one; ValueError says what is wrong with it."""
+    def check(self, x: Any) -> np.ndarray | str:
+        """Brings a sample into the form of the first one.
+
+        Args:
+            x: A text, numbers, or an image in any of the usual layouts.
+
+        Raises:
+            ValueError: The sample has another form, or none; the message says what is wrong.
+        """
         value = x if isinstance(x, str) else _array(x)
         if isinstance(value, str):
             if not value.strip():
                 raise ValueError("the text is empty")
-            found = Pattern("text")
+            pattern = Pattern("text")
         else:
-            found = Pattern("image" if value.ndim == 3 else "vector", value.shape)
+            pattern = Pattern("image" if value.ndim == 3 else "vector", value.shape)
         if self._pattern.kind is None:
-            self._pattern.kind, self._pattern.shape = found.kind, found.shape
-        elif found != self._pattern:
-            hint = "; --image-size brings them to one" if found.kind == "image" else ""
-            raise ValueError(f"{_words(found)}, but so far it was {_words(self._pattern)}{hint}")
+            self._pattern.kind, self._pattern.shape = pattern.kind, pattern.shape
+        elif pattern != self._pattern:
+            hint = "; --image-size brings them to one" if pattern.kind == "image" else ""
+            raise ValueError(f"{_words(pattern)}, but so far it was {_words(self._pattern)}{hint}")
         return value
 
-    def fit(self, pending: Sequence[Any], ended: bool) -> bool:
-        """Fits what a window is asked for; False: it is not full yet, and nothing can be made."""
+    def fit(self, pending: Sequence[Sample], ended: bool) -> bool:
+        """Fits the standardisation once its window is full.
+
+        Args:
+            pending: The samples that have arrived and were not handed out.
+            ended: Whether no more will arrive; then a window that is not full is used.
+
+        Returns:
+            Whether samples can be made tensors; False while the window is not full.
+        """
         if self._window is None or self._standardise is not None or self._pattern.kind != "vector":
             return True
         if len(pending) < self._window and not ended:
             return False
-        rows = [s.x for s in pending if not s.problem]
+        rows = [sample.x for sample in pending if not sample.problem]
         if len(rows) < self._window and not (ended and rows):
             return False
         window = np.stack(rows[: self._window])
         self._standardise = Standardisation.of(window.astype(np.float64))
         return True
 
-    def tensor(self, samples: Sequence[Any]) -> Tensor:
-        """Samples as a model takes them (n, …)."""
+    def to_tensor(self, samples: Sequence[Any]) -> Tensor:
+        """Makes checked samples a model's input (n, …)."""
         if self._pattern.kind == "text":
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
         if self._pattern.kind == "image":
             return (torch.from_numpy(x).to(self._device).float() / 255 - MEAN) / STD
         if self._standardise is not None:
-            # What hardly varied in the window may be far out later; as far as numbers go.
+            # A column that hardly varied in the window may later exceed 32 bits: it is clamped.
             x = np.nan_to_num(self._standardise(x))
         return torch.from_numpy(x.astype(np.float32)).to(self._device)
 
-    def empty(self, name: str, labels: tuple[str, ...]) -> Dataset:
-        """A dataset without samples, for those who build a model of this form."""
+    def empty_dataset(self, name: str, labels: tuple[str, ...]) -> Dataset:
+        """Makes a dataset without samples, from which a model of the right shape can be built.
+
+        Args:
+            name: The name of the dataset.
+            labels: The labels that are known so far.
+        """
         kind: Literal["image", "vector"] = "image" if self._pattern.kind == "image" else "vector"
         shape = self._pattern.shape
         if self._pattern.kind == "text":
@@ -105,24 +137,24 @@ class Form:
         return Dataset(name, kind, x, y, x, y, labels, mean, std)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        self._found = self._found or find_embedder(self._embedder)
-        return embed(texts, self._found, self._root)
+        self._embedder = self._embedder or find_embedder(self._embedder_name)
+        return embed(texts, self._embedder, self._root)
 
     def state(self) -> State:
-        """Everything but the pattern, for a checkpoint; no sample is in it."""
-        found = self._standardise
-        if found is None:
+        """Returns the standardisation, for a checkpoint; it contains no sample."""
+        fitted = self._standardise
+        if fitted is None:
             return {"mean": None, "scale": None}
-        return {"mean": torch.from_numpy(found.mean), "scale": torch.from_numpy(found.scale)}
+        return {"mean": torch.from_numpy(fitted.mean), "scale": torch.from_numpy(fitted.scale)}
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts the standardisation back that `state` returned."""
         if state["mean"] is not None:
             self._standardise = Standardisation(state["mean"].numpy(), state["scale"].numpy())
 
 
 def _array(x: Any) -> np.ndarray:
-    """A vector of numbers, or an image as uint8 (channels, height, width)."""
+    """Makes a vector of numbers, or an image uint8 (channels, height, width)."""
     if isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     try:
@@ -135,11 +167,8 @@ def _array(x: Any) -> np.ndarray:
         value = value[None]
     elif value.ndim == 3 and value.shape[0] not in (1, 3) and value.shape[2] in (1, 3):
         value = value.transpose(2, 0, 1)
-    if (
-        value.ndim not in (1, 3)
-        or value.size == 0
-        or (value.ndim == 3 and len(value) not in (1, 3))
-    ):
+    is_image = value.ndim == 3 and len(value) in (1, 3)
+    if value.size == 0 or not (value.ndim == 1 or is_image):
         raise ValueError(f"shape {np.shape(x)} is neither a vector's nor an image's")
     if not (np.abs(value.astype(np.float64)) <= np.finfo(np.float32).max).all():
         raise ValueError("a value is not a number, or too large for one")

@@ -1,15 +1,14 @@
-"""Streams that have no end: samples as they arrive, in mini-batches, with classes nobody announced.
+"""A stream without an end: mini-batches of samples as they arrive, with unannounced classes.
 
-A `Feed` brings samples: from an iterator, a watched folder, standard input (`feeds.py`). A
-`LiveStream` makes mini-batches of them. Every sample has a source (a file, or "" where there is
-only one) and a row in it; `taken` says how many rows of each source have been handed out, and what
-was handed out counts as learned. A feed that can be opened again is opened behind those; of one
-that cannot, the samples that came but were not handed out are kept in the stream's state.
+A `Feed` brings samples: from an iterator, a watched folder, standard input. A `LiveStream` makes
+mini-batches of them. Every sample has a source (a file, or "" where there is only one) and a row in
+it. The stream counts how many rows of each source it has handed out, and all of these count as
+learned. A feed that can be opened again is opened behind them. Of a feed that cannot, samples that
+have arrived and were not handed out are kept in the stream's state.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.form import Form
+from ofcl.data.live.pending import PendingSamples
 from ofcl.data.live.sample import Feed, Sample, StreamError
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.options import OnBad
@@ -31,8 +31,13 @@ from ofcl.state import State
 class LiveStream:
     """The mini-batches of a feed. A batch is smaller where a task or the stream ends.
 
-    `_pending` are samples that have come and were not handed out. Among them may be some that
-    cannot be used, but never at the head: there they are left out at once.
+    Args:
+        client: The number of the client, for events and messages.
+        feed: The source of the samples.
+        form: The form that all samples must have, and how a model takes them.
+        vocabulary: The labels of the run with their places; new labels are added.
+        batch_size: The number of samples of a batch.
+        on_bad: `stop` raises an error at a sample that cannot be used; `skip` leaves it out.
     """
 
     def __init__(
@@ -47,116 +52,60 @@ class LiveStream:
         self.feed, self.form = feed, form
         self._client, self._vocabulary = client, vocabulary
         self._batch_size, self._on_bad = batch_size, on_bad
-        self._arriving: Iterator[list[Sample]] | None = None
-        self._come: list[Sample] = []  # to be checked; the first one could not be used
-        self._pending: list[Sample] = []
-        self._alike = 0  # usable samples of the task at the head of `_pending`
-        self._cut = False  # whether one of another task follows them
-        self._taken: dict[str, int] = {}
+        self._arrivals: Iterator[list[Sample]] | None = None
+        # Not empty only after an error: then its first sample is the one that cannot be used.
+        self._unchecked: list[Sample] = []
+        self._pending = PendingSamples(self._skipped)
         self._ended = False
         self._task: tuple[int, str | None] | None = None  # number and name of the last batch's
         self._notices: list[Event] = []
 
     def ready(self) -> bool:
-        """Takes in what has arrived; says whether the next batch, or the end, is there."""
-        return self._arrived() and self._admitted()
-
-    def _arrived(self) -> bool:
-        """Takes in what has arrived; says whether the next batch is whole, or the stream ended.
-
-        After an error, a feed that can be opened again is, behind what was taken: perhaps it has
-        been mended. Of any other, what cannot be used stays in the way.
-        """
-        try:
-            return self._taken_in()
-        except Exception as error:  # of the user's own iterator, a disk, a network
-            if self.feed.rereads:
-                self._arriving, self._come, self._pending = None, [], []
-                self._count()
-            if isinstance(error, StreamError):
-                raise
-            kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
-            raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
-
-    def _taken_in(self) -> bool:
-        self._check()
-        while not self._complete():
-            if self._arriving is None:
-                self._arriving = self._feed_opened()
-            try:
-                samples = next(self._arriving, None)
-            except Exception:
-                self._arriving = None  # what has failed is over
-                raise
-            if samples is None:
-                self._ended = True
-                return True
-            if not samples:
-                return False
-            self._come += samples
-            self._check()
-        return True
-
-    def _check(self) -> None:
-        checked = 0
-        try:
-            for sample in self._come:
-                self._append(self._checked(sample))
-                checked += 1
-        finally:
-            del self._come[:checked]
-
-    def _admitted(self) -> bool:
-        """Whether all samples of the next batch have labels with a place."""
-        usable = (sample for sample in self._pending if not sample.problem)
-        coming = list(itertools.islice(usable, self._batch_size))
-        named = [self._vocabulary.admits(s.label) for s in coming if s.task == coming[0].task]
-        return all(named)
-
-    def _feed_opened(self) -> Iterator[list[Sample]]:
-        # In a generator of its own, so that what opening raises is met where samples are taken in.
-        yield from self.feed.open(self._taken)
+        """Takes in samples that have arrived; says whether the next batch, or the end, is there."""
+        return self._take_in() and self._batch_has_places()
 
     def next_task(self) -> int | None:
-        """The task of the batch that comes next; None when the stream has ended."""
-        if not self._pending:
+        """Returns the task of the batch that comes next; None when the stream has ended."""
+        if not self._pending.samples:
             return None
         if self._task is None:
             return 0
         number, name = self._task
-        return number if self._pending[0].task == name else number + 1
+        return number if self._pending.samples[0].task == name else number + 1
 
     def __next__(self) -> Batch:
-        while not self._complete() and not self._ended:
-            self._arrived()
+        while not self._batch_is_complete() and not self._ended:
+            self._take_in()
         task = self.next_task()
         if task is None:
             raise StopIteration
-        name = self._pending[0].task
-        good: list[Sample] = []
-        while self._pending and len(good) < self._batch_size and self._pending[0].task == name:
-            good.append(self._take())
-            self._leave_out_bad()
+        samples = self._pending.take_batch(self._batch_size)
+        name = samples[0].task
         self._task = task, name
-        self._count()
-        y = torch.tensor([self._place(sample.label) for sample in good])
-        x = self.form.tensor([sample.x for sample in good])
+        y = torch.tensor([self._place(sample.label) for sample in samples])
+        x = self.form.to_tensor([sample.x for sample in samples])
         return Batch(x, y, None if name is None else task)
 
-    def belong_to(self, client: int, vocabulary: Vocabulary, batch_size: int) -> None:
-        """Hands a stream that has been looked into to the client that learns from it."""
+    def hand_to(self, client: int, vocabulary: Vocabulary, batch_size: int) -> None:
+        """Gives this stream, of which the first samples have been seen, to a client.
+
+        Args:
+            client: The number of the client that learns from it.
+            vocabulary: The labels of the run that the client takes part in.
+            batch_size: The number of samples of a batch.
+        """
         self._client, self._vocabulary, self._batch_size = client, vocabulary, batch_size
 
     def notices(self) -> list[Event]:
-        """What there is to tell since it was last asked: new classes, samples left out."""
+        """Returns the events since the last call: new classes, samples left out."""
         notices, self._notices = self._notices, []
         return notices
 
     def state(self) -> State:
-        """The position, for a checkpoint."""
-        pending = [] if self.feed.rereads else self._pending
+        """Returns the position in the stream, for a checkpoint."""
+        pending = [] if self.feed.rereads else self._pending.samples
         return {
-            "taken": self._taken,
+            "taken": self._pending.taken,
             "task": None if self._task is None else list(self._task),
             "feed": self.feed.known,
             "form": self.form.state(),
@@ -164,48 +113,76 @@ class LiveStream:
         }
 
     def load_state(self, state: State) -> None:
-        """Seeks to a position."""
-        self._taken = {source: int(rows) for source, rows in state["taken"].items()}
+        """Goes to the position that `state` returned."""
+        self._pending.taken = {source: int(rows) for source, rows in state["taken"].items()}
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
         self.feed.known.update(state["feed"])
         self.form.load_state(state["form"])
-        self._come, self._pending = [], []
-        # What was kept of a pipe is read again of a file.
-        for values in [] if self.feed.rereads else state["pending"]:
-            sample = Sample(*values)
-            self._pending.append(sample if sample.problem else self._checked(sample))
-        self._count()
-        self._arriving, self._ended = None, False
+        # Samples that were kept of a pipe come again if the feed is a file now.
+        kept = [] if self.feed.rereads else [Sample(*values) for values in state["pending"]]
+        self._unchecked = []
+        self._pending.replace([s if s.problem else self._checked(s) for s in kept])
+        self._arrivals, self._ended = None, False
 
-    def _complete(self) -> bool:
-        """Whether what is pending holds the whole next batch."""
-        if not self.form.fit(self._pending, self._ended):
-            return False
-        return self._cut or self._alike >= self._batch_size
+    def _take_in(self) -> bool:
+        """Takes in samples that have arrived; says whether the next batch, or the end, is there.
 
-    def _append(self, sample: Sample) -> None:
-        self._pending.append(sample)
-        if sample.problem:
-            self._leave_out_bad()
-        elif sample.task != self._pending[0].task:
-            self._cut = True
-        elif not self._cut:
-            self._alike += 1
+        After an error, a feed that can be opened again is opened behind the samples that were
+        handed out: perhaps it has been mended. In any other feed, a sample that cannot be used
+        stays in the way.
+        """
+        try:
+            return self._collect()
+        except Exception as error:  # of the user's own iterator, a disk, a network
+            if self.feed.rereads:
+                self._arrivals, self._unchecked = None, []
+                self._pending.replace([])
+            if isinstance(error, StreamError):
+                raise
+            kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
+            raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
 
-    def _count(self) -> None:
-        """Counts anew how much of what is pending makes the next batch."""
-        pending, self._pending, self._alike, self._cut = self._pending, [], 0, False
-        for sample in pending:
-            self._append(sample)
+    def _collect(self) -> bool:
+        self._check()
+        while not self._batch_is_complete():
+            if self._arrivals is None:
+                self._arrivals = self._opened_feed()
+            try:
+                samples = next(self._arrivals, None)
+            except Exception:
+                self._arrivals = None  # an iterator that has failed is over
+                raise
+            if samples is None:
+                self._ended = True
+                return True
+            if not samples:
+                return False
+            self._unchecked += samples
+            self._check()
+        return True
+
+    def _opened_feed(self) -> Iterator[list[Sample]]:
+        # A generator, so that an error in opening the feed is raised by the first `next`.
+        yield from self.feed.open(self._pending.taken)
+
+    def _check(self) -> None:
+        """Moves samples that have arrived to those that are pending."""
+        checked = 0
+        try:
+            for sample in self._unchecked:
+                self._pending.append(self._checked(sample))
+                checked += 1
+        finally:
+            del self._unchecked[:checked]
 
     def _checked(self, sample: Sample) -> Sample:
-        """The sample as it is learned, or what is wrong with it."""
+        """Returns the sample as it is learned, or one that says why it cannot be used."""
         problem = sample.problem
         if not problem:
             try:
                 return replace(
                     sample,
-                    x=self.form.checked(sample.x),
+                    x=self.form.check(sample.x),
                     label=label_name(sample.label),
                     task=None if sample.task is None else label_name(sample.task),
                 )
@@ -216,15 +193,19 @@ class LiveStream:
             raise StreamError(f"client {self._client}: {problem}; --on-bad skip leaves it out")
         return Sample(None, None, None, sample.source, sample.row, problem)
 
-    def _leave_out_bad(self) -> None:
-        while self._pending and self._pending[0].problem:
-            bad = self._take()
-            self._notices.append(Skipped(self._client, bad.source, bad.row, bad.problem))
+    def _batch_is_complete(self) -> bool:
+        if not self.form.fit(self._pending.samples, self._ended):
+            return False
+        return self._pending.holds_batch(self._batch_size)
 
-    def _take(self) -> Sample:
-        sample = self._pending.pop(0)
-        self._taken[sample.source] = sample.row + 1
-        return sample
+    def _batch_has_places(self) -> bool:
+        """Says whether all labels of the next batch have a place; places are requested for all."""
+        batch = self._pending.next_batch(self._batch_size)
+        have_places = [self._vocabulary.admits(sample.label) for sample in batch]
+        return all(have_places)
+
+    def _skipped(self, sample: Sample) -> None:
+        self._notices.append(Skipped(self._client, sample.source, sample.row, sample.problem))
 
     def _place(self, label: str) -> int:
         if label not in self._vocabulary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ofcl.data.files.labels import places
+from ofcl.data.files.labels import classes_of
 from ofcl.data.raw import Part, Raw
 from ofcl.errors import OfclError
 
@@ -32,4 +32,4 @@ def _messages(folder: Path, groups: tuple[str, ...]) -> Part:
         texts = [path.read_text(encoding="latin1") for path, _ in files]
     except OSError as error:
         raise OfclError(f"'{folder}' cannot be read ({error})") from None
-    return Part(texts, places([group for _, group in files], groups))
+    return Part(texts, classes_of([group for _, group in files], groups))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ofcl.data.files.labels import places
+from ofcl.data.files.labels import classes_of
 from ofcl.data.raw import Part, Raw
 from ofcl.errors import OfclError
 
@@ -26,11 +26,11 @@ def tinyimagenet(root: Path) -> Raw:
     return Raw(
         "tinyimagenet",
         "image files",
-        Part([path for path, _ in train], places([wnid for _, wnid in train], ids)),
+        Part([path for path, _ in train], classes_of([wnid for _, wnid in train], ids)),
         tuple(f"{words.get(wnid, '').split(',')[0]} ({wnid})".strip() for wnid in ids),
         Part(
             [folder / "val" / "images" / name for name, _ in annotations],
-            places([wnid for _, wnid in annotations], ids),
+            classes_of([wnid for _, wnid in annotations], ids),
         ),
         mean=(0.4802, 0.4481, 0.3975),
         std=(0.2302, 0.2265, 0.2262),

@@ -9,7 +9,7 @@ import numpy as np
 from ofcl.data.files.arrays import image_arrays, pixel_unit, read_arrays
 from ofcl.data.files.labels import NotALabel, check_labels, label_name
 from ofcl.data.options import Damage, Reading
-from ofcl.data.raw import Content, Raw, check_alike, gather
+from ofcl.data.raw import Content, Raw, check_same_shape, raw_from_labelled
 from ofcl.errors import OfclError
 
 KEYS = (
@@ -50,11 +50,13 @@ def npz_file(path: Path, how: Reading) -> Raw:
             for part, (x, names) in found.items()
         }
     for part, (x, _) in found.items():
-        check_alike(f"{path.name}, {splits[part][0]}", found["train"][0], x)
+        check_same_shape(f"{path.name}, {splits[part][0]}", found["train"][0], x)
     check_labels(f"'{keys[1]}' of '{path.name}'", found["train"][1])
     content: Content = "vectors" if found["train"][0].ndim == 2 else "images"
     details = {key: f"{array.dtype} {array.shape}" for key, array in arrays.items()}
-    return gather(path.name.split(".")[0], content, found, damage.notes(path.name), details)
+    return raw_from_labelled(
+        path.name.split(".")[0], content, found, damage.notes(path.name), details
+    )
 
 
 def _array_part(

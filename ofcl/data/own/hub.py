@@ -12,7 +12,7 @@ from ofcl.data.files.tables import Table
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES
 from ofcl.data.own.table_files import raw_of_tables
-from ofcl.data.raw import Found, Raw, gather
+from ofcl.data.raw import LabelledSamples, Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
 HUB = "hf:"
@@ -61,7 +61,7 @@ def _hub_images(
 ) -> Raw:
     import datasets
 
-    found: dict[str, Found] = {}
+    found: dict[str, LabelledSamples] = {}
     for part, split in splits.items():
         where = f"{name} ({part})"
         others = _hub_table(where, split.remove_columns(column))
@@ -78,7 +78,7 @@ def _hub_images(
                 files.append(_hub_file(image or {}, f"{where}, row {row}"))
         found[part] = files, names
     check_labels(f"column '{label}' of '{name}'", found["train"][1])
-    return gather(name.rsplit("/", 1)[-1], "image files", found, damage.notes(name))
+    return raw_from_labelled(name.rsplit("/", 1)[-1], "image files", found, damage.notes(name))
 
 
 def _hub_file(image: dict[str, Any], where: str) -> ImageFile:

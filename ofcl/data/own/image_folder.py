@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ofcl.data.files.images import SUFFIXES, is_image
 from ofcl.data.files.labels import NotALabel, label_name
-from ofcl.data.raw import Raw, gather
+from ofcl.data.raw import Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
 TRAIN_NAMES = ("train", "training")
@@ -43,7 +43,7 @@ def image_folder(path: Path) -> Raw:
         except NotALabel as error:
             raise OfclError(f"a folder of '{path}' cannot name a class: {error}") from None
     notes = (f"no images in {', '.join(map(repr, empty))}",) if empty else ()
-    return gather(path.resolve().name, "image files", found, notes)
+    return raw_from_labelled(path.resolve().name, "image files", found, notes)
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:

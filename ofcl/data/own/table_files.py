@@ -13,7 +13,7 @@ from ofcl.data.files.labels import check_labels
 from ofcl.data.files.tables import Table, read_table, table_format
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
-from ofcl.data.raw import Content, Found, Raw, gather
+from ofcl.data.raw import Content, LabelledSamples, Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
 Row = tuple[int, Any, str]
@@ -52,7 +52,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         raise OfclError(f"'{tables['train'].name}' has no rows")
     meaning = find_meaning(tables["train"], how)
     content = _CONTENT[meaning.kind]
-    found: dict[str, Found] = {}
+    found: dict[str, LabelledSamples] = {}
     length: int | None = None  # of lists of numbers, as most in the train table have it
     for part, table in tables.items():
         for column in (meaning.label, *meaning.columns) if len(table) else ():
@@ -76,7 +76,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
-    return gather(name, content, found, damage.notes(name), details)
+    return raw_from_labelled(name, content, found, damage.notes(name), details)
 
 
 def _usual_length(lists: list[list[float]]) -> int:
