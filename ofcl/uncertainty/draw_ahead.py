@@ -1,7 +1,8 @@
-"""The draws of a change, mini-batch after mini-batch, made some at once.
+"""Draws of a `Change` for several mini-batches at once.
 
-To work out a homography for a handful of images takes about as long as for hundreds, and a GPU
-would wait for it. The numbers, and the state to save, are those of draws that are made one by one.
+Computing homographies for a handful of images takes about as long as for hundreds, and a GPU would
+wait for it. The numbers, and the generator's state in a checkpoint, are the same as if they were
+drawn mini-batch by mini-batch.
 """
 
 from __future__ import annotations
@@ -9,31 +10,39 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ofcl.uncertainty.perturbations import Change
+from ofcl.uncertainty.change import Change
 
-SAMPLES = 512  # that draws are made for at once; more would take longer and hold much
+MOST_SAMPLES = 512  # to draw for at once; more would take long and much memory
 
 
 class Draws:
-    """What a change draws from a generator that nobody else uses; `each` times for a mini-batch."""
+    """The random numbers of a change, mini-batch after mini-batch.
+
+    Args:
+        change: What the numbers are for.
+        generator: Where they are drawn from; nobody else may use it.
+        each: How often the change is drawn for one mini-batch.
+    """
 
     def __init__(self, change: Change, generator: torch.Generator, each: int = 1) -> None:
         self.change, self._generator, self._each = change, generator, each
         self._shape = torch.Size()
-        self._page: list[Tensor] = []  # those to come, the next one last
-        self._length = 0  # mini-batches that the page was made for
-        self._before = torch.empty(0)  # the generator's state before them, if there are several
+        self._page: list[Tensor] = []  # draws that were made and not taken, the next one last
+        self._length = 0  # mini-batches that the page was drawn for
+        self._before = torch.empty(
+            0
+        )  # the generator's state before the page, if it is longer than 1
 
     def next(self, shape: torch.Size) -> Tensor:
-        """The draws for the samples of a mini-batch: (each, …) as `draw_many` gives them."""
+        """Returns the draws for a mini-batch of this shape, (each, …) as from `draw_many`."""
         if shape != self._shape or not self._page:
-            self._turn(shape)
+            self._draw_page(shape)
         return self._page.pop()
 
-    def _turn(self, shape: torch.Size) -> None:
-        """Draws a page: twice as long as the last one, if the shape is the same."""
+    def _draw_page(self, shape: torch.Size) -> None:
+        """Draws for the next mini-batches: twice as many as last time, if the shape is the same."""
         self._put_back()
-        longer = min(2 * self._length, self.change.ahead, SAMPLES // max(shape[0], 1))
+        longer = min(2 * self._length, self.change.ahead, MOST_SAMPLES // max(shape[0], 1))
         self._length = max(longer, 1) if shape == self._shape else 1
         self._shape = shape
         if self._length > 1:
@@ -42,7 +51,7 @@ class Draws:
         self._page = [*torch.split(drawn, self._each)][::-1]
 
     def _put_back(self) -> None:
-        """Puts the generator behind the draws that were taken."""
+        """Returns the generator to where it is after the draws that were taken."""
         if self._page:
             self._generator.set_state(self._before)
             if taken := self._length - len(self._page):
@@ -50,11 +59,11 @@ class Draws:
             self._page = []
 
     def state(self) -> Tensor:
-        """Where the generator is after what was taken, for a checkpoint."""
+        """Returns the generator's state after the draws that were taken, for a checkpoint."""
         self._put_back()
         return self._generator.get_state()
 
     def load_state(self, state: Tensor) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` returned."""
         self._page = []
         self._generator.set_state(state)

@@ -1,9 +1,10 @@
-"""Homographies: how a perturbed image is seen from the original, by uniform random numbers.
+"""Homographies: the matrices of perturbations that move pixels, from uniform random numbers.
 
-Each takes draws u (n, 9), several turns at once (k, n, 9), and gives matrices (n, 3, 3) that lead
-from a place in the perturbed image to the place in the original, both in coordinates from -1 to 1.
-In NumPy: these are hundreds of operations on a handful of numbers, which PyTorch starts slowly. For
-as many numbers as sixteen mini-batches need, they take little longer.
+Each function takes numbers u (n, 9) and returns matrices (n, 3, 3) that lead from a place in the
+perturbed image to the place in the original, both in coordinates from -1 to 1.
+
+They are computed with NumPy: hundreds of operations on a handful of numbers, which PyTorch starts
+slowly. For as many numbers as sixteen mini-batches need, they take little longer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 
 def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
-    """Matrices (n, 3, 3) of nine elements (n,) or numbers."""
+    """Returns matrices (n, 3, 3) of nine elements, each (n,) or a number."""
     matrices = np.empty((n, 9), dtype=np.float32)
     for place, element in enumerate(elements):
         matrices[:, place] = element
@@ -25,7 +26,13 @@ def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
 
 
 def flip_matrices(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
-    """Every second image is mirrored: by the signs of its axes."""
+    """Mirrors every second image.
+
+    Args:
+        u: Uniform numbers (n, 9).
+        x_sign: -1: left and right are exchanged.
+        y_sign: -1: top and bottom are exchanged.
+    """
     happens = u[:, 0] < 0.5
     x, y = (np.where(happens, sign, 1) for sign in (x_sign, y_sign))
     return _matrices(len(u), [x, 0, 0, 0, y, 0, 0, 0, 1])
@@ -33,15 +40,21 @@ def flip_matrices(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Turn:
-    """Turned about the centre and scaled, then moved: up to so far, at random."""
+    """How far images are turned about their centre and scaled, then moved, at random.
+
+    Args:
+        degrees: The largest angle, to either side.
+        move: The largest move, as a share of the width and of the height.
+        scale: The smallest and the largest scale.
+    """
 
     degrees: float
-    move: tuple[float, float] = (0.0, 0.0)  # of the width and of the height
+    move: tuple[float, float] = (0.0, 0.0)
     scale: tuple[float, float] = (1.0, 1.0)
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """Angle, moves where the width is 2, the least scale and how far it is to the most."""
+        """Angle, moves (the width is 2), the least scale and its distance to the most."""
         least, most = self.scale
         return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
 
@@ -52,12 +65,23 @@ TURNS = {
     "rotate-90": Turn(90),
     "affine": Turn(20, move=(0.1, 0.3), scale=(0.5, 0.75)),
 }
+"""The perturbations that turn, by name."""
 
 
 def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.ndarray:
-    """Matrices (k, n, 3, 3) of k turns; a loop over them would take four times as long."""
+    """Turns images in k ways at once; a loop over them would take four times as long.
+
+    Args:
+        u: Uniform numbers (k, n, 9).
+        turns: The k ways.
+        aspect: Width of the images over their height.
+
+    Returns:
+        Matrices (k, n, 3, 3).
+    """
     limits = np.array([turn.limits for turn in turns], dtype=np.float32)[:, :, None]
-    angle = torch.from_numpy(limits[:, 0] * (2 * u[..., 0] - 1))  # PyTorch's cosine and sine
+    # A tensor, for PyTorch's cosine and sine: NumPy's may round otherwise.
+    angle = torch.from_numpy(limits[:, 0] * (2 * u[..., 0] - 1))
     right, down = (limits[:, place] * (2 * u[..., place] - 1) for place in (1, 2))
     scale = limits[:, 3] + limits[:, 4] * u[..., 3]
     cosine, sine = angle.cos().numpy() / scale, angle.sin().numpy() / scale
@@ -68,7 +92,7 @@ def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.nda
 
 
 def _crop(u: np.ndarray) -> np.ndarray:
-    """A piece of 0.8 … 1 of the area, with side ratio 0.9 … 1.1, enlarged to the whole."""
+    """Enlarges a piece of 0.8 … 1 of the area, with side ratio 0.9 … 1.1, to the whole."""
     area = 0.8 + 0.2 * u[:, 0]
     logarithm = math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1]
     ratio = torch.from_numpy(logarithm).exp().numpy()
@@ -82,10 +106,10 @@ _CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float32)
 
 
 def _perspective(u: np.ndarray) -> np.ndarray:
-    """Each corner moves inwards by up to a quarter of the side; happens to every second image.
+    """Moves each corner of every second image inwards by up to a quarter of the side.
 
-    The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989); its
-    adjugate is the way back, up to a factor that homographies do not see.
+    The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989). Its
+    adjugate is the way back, up to a factor that does not matter for homographies.
     """
     inward = 0.5 * u[:, 1:9].reshape(-1, 4, 2)  # from -1 to 1: half of the half side
     quad = _CORNERS - _CORNERS * inward  # (n, 4, 2)
@@ -104,10 +128,10 @@ def _perspective(u: np.ndarray) -> np.ndarray:
     return back
 
 
-# All but the turns, which are worked out together.
 WARPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "hflip": lambda u: flip_matrices(u, -1, 1),
     "vflip": lambda u: flip_matrices(u, 1, -1),
     "perspective": _perspective,
     "crop": _crop,
 }
+"""The other perturbations that move pixels, by name; turns are computed together."""

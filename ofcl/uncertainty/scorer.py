@@ -1,4 +1,4 @@
-"""Scorers: a model that says how uncertain it is about samples."""
+"""Scorers: the model by which a client scores its samples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ofcl.compute.devices import to_device
 from ofcl.models.head import grow_head
 from ofcl.models.norm import in_parts
 from ofcl.state import State
+from ofcl.uncertainty.change import Perturbation
 from ofcl.uncertainty.draw_ahead import Draws
-from ofcl.uncertainty.perturbations import Perturbation
 from ofcl.uncertainty.scores import Score
 
-MOST_LOTS = 4  # that are captured; more at once are rare, and large enough to be fast as they are
+MOST_LOTS = 4  # in a captured call; more at once are rare, and large enough to be fast without
 
 
 @torch.no_grad()
@@ -29,18 +29,25 @@ def uncertainty(
     score: Score,
     mode: Literal["eval", "train"] = "eval",
 ) -> Tensor:
-    """The uncertainty (n,) of samples whose copies (views, n, …) a model sees; it stays as it was.
+    """Computes how uncertain a model is about samples; the model is left as it was.
 
-    In `train` mode BatchNorm uses the statistics of each view's own batch.
+    Args:
+        model: Whose predictions are scored.
+        views: The perturbed copies of n samples, (views, n, …).
+        score: A function of the copies' logits.
+        mode: In `train` mode, BatchNorm uses the statistics of each view's own batch.
+
+    Returns:
+        The uncertainty of each sample, (n,).
     """
     training, most = model.training, forward_size(views.device)
-    if training != (mode == "train"):  # setting it takes a while, and a copy that scores stays so
+    if training != (mode == "train"):  # setting it takes a while
         model.train(mode == "train")
     n = views.shape[1]
     if mode == "train":
-        views = views if n > 1 else torch.cat([views, views], 1)  # a lone one has no statistics
+        views = views if n > 1 else torch.cat([views, views], 1)  # a single one has no statistics
         logits = []
-        # A CPU is faster with one at a time, a GPU with whatever takes fewer kernels.
+        # A CPU is faster with one view at a time, a GPU with fewer kernels.
         together = 1 if views.device.type == "cpu" else max(most // views.shape[1], 1)
         for some in torch.split(views, together):
             with in_parts(model, len(some)):
@@ -53,15 +60,25 @@ def uncertainty(
 
 
 def _numbers(model: nn.Module) -> list[Tensor]:
-    """The parameters and statistics of a model; not its counters."""
+    """Returns the parameters and statistics of a model; not its counters."""
     return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
 
 
 class Scorer:
-    """The model that scores a client's samples: its own as of now, or as of its last round.
+    """The model by which a client scores its samples: its own as of now, or as of a round.
 
-    A CUDA device scores whole lots, so that few shapes are to be captured. In `train` mode a lot
-    cannot be filled up: the samples change each other's scores.
+    A CUDA device scores whole lots of samples, so that few shapes have to be captured. In `train`
+    mode a lot cannot be filled up, as the samples would change each other's scores.
+
+    Args:
+        model: The client's model, which learns.
+        score: A function of the logits of a sample's copies.
+        as_of: `current`: the model as it is; `after-round`, `before-round`: a copy of it from just
+            after, or before, the client last took the global model.
+        perturb: How the copies of a sample are made.
+        mode: In `train` mode, BatchNorm uses the statistics of the samples that are scored.
+        generator: Where the perturbations are drawn from; nobody else may use it.
+        lot: How many samples a lot has.
     """
 
     def __init__(
@@ -85,23 +102,23 @@ class Scorer:
         self._bind()
 
     def _bind(self) -> None:
-        """Takes hold of the numbers of both models: finding them takes long."""
+        """Lists the tensors of both models, because finding them takes long."""
         self._copied, self._copies = _numbers(self._learning), _numbers(self._scoring)
 
     @property
     def frozen(self) -> bool:
-        """Whether gradient steps do not change it: a sample scores the same before them."""
+        """Whether it scores by a copy, which gradient steps do not change."""
         return self._scoring is not self._learning
 
     def uncertainty_of(self, x: Tensor) -> Tensor:
-        """The uncertainty (n,) of samples; on a CUDA device it may still be on its way."""
+        """Computes the uncertainty (n,) of samples; on a CUDA device, queues that."""
         (draws,), n = self._draws.next(x.shape), len(x)
         if self._mode == "train":
             return self._captured(x, draws)
         whole = -(-n // self._lot) * self._lot
         if self._device.type == "cpu" or whole > MOST_LOTS * self._lot:
             return self._scored(x, to_device(draws, self._device))
-        if whole > n:  # the last one fills the lot
+        if whole > n:  # repeat the last sample until the lot is full
             rows = torch.arange(whole).clamp(max=n - 1)
             x, draws = x[to_device(rows, self._device)], draws[:, rows]
         return self._captured(x, draws)[:n]
@@ -111,27 +128,37 @@ class Scorer:
         return uncertainty(self._scoring, views, self._score, self._mode)
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the scoring model outputs for new classes, if it is a copy."""
+        """Gives the scoring model outputs for new classes, if it is a copy.
+
+        Args:
+            classes: How many classes there are now.
+            seed: The run's seed, from which new outputs start.
+        """
         if self.frozen:
             grow_head(self._scoring, classes, seed)
         self._bind()
         self._captured.forget()
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
-        """Called before and after the client takes the global model: refreshes if it is time."""
+        """Copies the client's model, if it is the time for that.
+
+        Args:
+            when: `before-round` or `after-round`: whether the client is about to take the global
+                model, or has taken it.
+        """
         if when == self._as_of:
             with torch.no_grad():
                 foreach.copy_all(self._copies, self._copied)
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Returns everything, for a checkpoint."""
         return {
             "model": self._scoring.state_dict() if self.frozen else {},
             "generator": self._draws.state(),
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` returned."""
         self._draws.load_state(state["generator"])
         if state["model"]:
             self._scoring.load_state_dict(state["model"])

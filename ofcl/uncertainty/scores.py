@@ -1,4 +1,4 @@
-"""Uncertainty of a sample from the logits of its perturbed copies: Bregman information and others.
+"""Scores: the uncertainty of a sample from the logits of its perturbed copies.
 
 A `Score` is a function of logits (views, n, classes) to (n,); larger means less certain.
 With z_i the logits of copy i and p_i = softmax(z_i), p₍₁₎ the largest and p₍₂₎ the second:
@@ -23,10 +23,16 @@ Score = Callable[[Tensor], Tensor]
 
 
 def bregman_information(logits: Tensor) -> Tensor:
-    """BI: how much the copies' predictions disagree; 0 when they are all the same.
+    """Computes BI: how much the copies' predictions disagree; 0 when they are all the same.
 
     >>> bregman_information(torch.tensor([[[2.0, 0.0]], [[0.0, 2.0]]]))  # copies that disagree
     tensor([0.4338])
+
+    Args:
+        logits: Of the perturbed copies of n samples, (views, n, classes).
+
+    Returns:
+        mean_i LSE(z_i) − LSE(mean_i z_i) of each sample, (n,).
     """
     # LSE is convex, so the difference is ≥ 0; rounding may take it just below.
     mean_lse, lse_mean = logits.logsumexp(-1).mean(0), logits.mean(0).logsumexp(-1)
@@ -34,24 +40,24 @@ def bregman_information(logits: Tensor) -> Tensor:
 
 
 def least_confidence(logits: Tensor) -> Tensor:
-    """LC: one minus the mean probability of the likeliest class."""
+    """Computes LC: one minus the mean probability of the likeliest class."""
     return 1 - logits.softmax(-1).amax(-1).mean(0)
 
 
 def margin(logits: Tensor) -> Tensor:
-    """MS: one minus the mean gap between the two likeliest classes."""
+    """Computes MS: one minus the mean gap between the two likeliest classes."""
     first, second = _two_likeliest(logits)
     return 1 - (first - second).mean(0)
 
 
 def ratio_of_confidence(logits: Tensor) -> Tensor:
-    """RC: the mean ratio of the second likeliest class's probability to the likeliest's."""
+    """Computes RC: the mean ratio of the second largest probability to the largest."""
     first, second = _two_likeliest(logits)
     return (second / first).mean(0)
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """EN: the mean entropy of the copies' predictions."""
+    """Computes EN: the mean entropy of the copies' predictions."""
     entropies: Tensor = torch.special.entr(logits.softmax(-1)).sum(-1)
     return entropies.mean(0)
 
@@ -71,17 +77,23 @@ SCORES: dict[str, Score] = {
 """Every score by name. A new one is a function and a line here."""
 
 COMPARES_COPIES = {"bi"}
-"""Scores of how copies differ: of their mean prediction alone there is nothing to say."""
+"""Scores of how copies differ, which cannot be computed from their mean prediction."""
 
 
 def find_score(name: str, average: Literal["scores", "softmax"]) -> Score:
-    """The score of this name: the mean of the copies' scores, or the score of their mean."""
+    """Returns a score by its name.
+
+    Args:
+        name: Of `SCORES`.
+        average: `scores`: the mean of the copies' scores; `softmax`: the score of their mean
+            prediction, if the score can be computed from it.
+    """
     softmax = average == "softmax" and name not in COMPARES_COPIES
     return of_mean_softmax(SCORES[name]) if softmax else SCORES[name]
 
 
 def of_mean_softmax(score: Score) -> Score:
-    """The score of the copies' mean prediction, instead of the mean of their scores.
+    """Returns the score of the copies' mean prediction, instead of the mean of their scores.
 
     >>> disagree = torch.tensor([[[9.0, 0.0]], [[0.0, 9.0]]])
     >>> least_confidence(disagree).item() < 0.01, of_mean_softmax(least_confidence)(disagree).item()

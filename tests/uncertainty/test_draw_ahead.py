@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ofcl.seeds import generator
+from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.draw_ahead import Draws
-from ofcl.uncertainty.perturbations import Change, FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
 
 CHANGES = [
     ImageViews(),

@@ -5,12 +5,12 @@ import torch
 from ofcl import OfclError
 from ofcl.seeds import generator
 from ofcl.uncertainty.homographies import Turn, turn_matrices
+from ofcl.uncertainty.image_operations import warp
 from ofcl.uncertainty.perturbations import (
     IMAGE_PERTURBATIONS,
     FlipAndRotate,
     ImageViews,
     NoisyCopies,
-    _sample,
     choose_perturbations,
 )
 
@@ -84,7 +84,7 @@ def similarity(angle=0.0, scale=1.0, move=(0.0, 0.0), aspect=1.0):
 
 def test_a_quarter_turn_is_exact_and_leads_counterclockwise():
     x = torch.rand(1, 1, 8, 8)
-    turned = _sample(x, similarity(angle=torch.pi / 2))
+    turned = warp(x, similarity(angle=torch.pi / 2))
     either = [torch.rot90(x, k, (2, 3)) for k in (1, -1)]
     assert min((turned - other).abs().max() for other in either) < 1e-4
 
@@ -92,9 +92,9 @@ def test_a_quarter_turn_is_exact_and_leads_counterclockwise():
 def test_a_shift_moves_right_and_down_and_a_scale_shrinks():
     x = square()
     row, column = centre(x[0])
-    moved = _sample(x, similarity(move=(0.5, 0.25)))  # of [-1, 1]
+    moved = warp(x, similarity(move=(0.5, 0.25)))  # of [-1, 1]
     assert centre(moved[0]) == pytest.approx((row + 2, column + 4), abs=0.05)
-    small = _sample(x, similarity(scale=0.5))
+    small = warp(x, similarity(scale=0.5))
     assert small.sum().item() == pytest.approx(x.sum().item() / 4, rel=0.1)
 
 
@@ -118,7 +118,7 @@ def test_rotations_keep_the_distance_to_the_centre_and_their_range(name, degrees
 def test_a_rotation_of_a_wide_image_keeps_shapes():
     x = torch.zeros(1, 1, 16, 32)
     x[:, :, 6:10, 14:18] = 1  # a square in the middle stays a square of the same mass
-    turned = _sample(x, similarity(angle=0.7, aspect=2.0))
+    turned = warp(x, similarity(angle=0.7, aspect=2.0))
     assert turned.sum().item() == pytest.approx(x.sum().item(), rel=0.05)
 
 

@@ -1,0 +1,51 @@
+"""The contract of random changes of samples: augmentations, and perturbations for scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+
+class Change(ABC):
+    """A random change of samples, in two steps: numbers are drawn, then they are applied.
+
+    Numbers are drawn on the CPU, so they are the same for every device. Applying them is a function
+    of tensors alone, which a CUDA graph can replay.
+    """
+
+    ahead: ClassVar[int] = 1
+    """For how many mini-batches at once drawing is fastest."""
+
+    @abstractmethod
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Draws the random numbers for a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, …).
+            generator: Where they are drawn from.
+
+        Returns:
+            Numbers on the CPU, (…, n, …): dimension 1 is that of the samples.
+        """
+
+    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
+        """Draws for several mini-batches of one shape: (times, …), as `draw` one after the other.
+
+        `Draws` calls this method, never `draw`; override both.
+        """
+        return torch.stack([self.draw(shape, generator) for _ in range(times)])
+
+    @abstractmethod
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Changes samples (n, …) by the numbers that `draw` returned, on their device."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws numbers for samples (n, …) and applies them."""
+        return self.apply(x, self.draw(x.shape, generator).to(x.device))
+
+
+class Perturbation(Change):
+    """A change that makes several copies of each sample: (n, …) → (views, n, …)."""
