@@ -1,4 +1,4 @@
-"""Results as tables for a person."""
+"""Results as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from rich.console import Console
 from rich.table import Table
 
 from ofcl.evaluation.results import Result
-from ofcl.report.comparison import Line
+from ofcl.report.comparison import ExperimentLine
+from ofcl.report.formats import number
 
 
 def percent(value: float | None) -> str:
-    """A percentage, or a dash."""
-    return "–" if value is None else f"{value:.2f}"
+    """Writes a percentage with two digits after the point, or a dash for None."""
+    return number(value, digits=2)
 
 
 def print_result(console: Console, result: Result) -> None:
-    """A run's result in a few lines."""
+    """Prints a run's result in a few lines.
+
+    Args:
+        console: where it is printed.
+        result: the result.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("A", percent(result.A), "average accuracy at the end, %")
     table.add_row("F", percent(result.F), "average forgetting, %")
@@ -32,8 +38,12 @@ def print_result(console: Console, result: Result) -> None:
     console.print(table)
 
 
-def comparison_table(lines: Sequence[Line]) -> Table:
-    """Experiments side by side, best first; what all have in common stands above."""
+def comparison_table(lines: Sequence[ExperimentLine]) -> Table:
+    """Makes a table of experiments, best first; settings that all share stand above it.
+
+    Args:
+        lines: the experiments.
+    """
     names = list(lines[0].settings)
     common = [n for n in names if len({str(line.settings[n]) for line in lines}) == 1]
     shown = [name for name in names if name not in common or len(lines) == 1]

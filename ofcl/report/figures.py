@@ -1,4 +1,4 @@
-"""Figures, drawn with matplotlib: for the page as SVG that takes its colours, for a paper as is."""
+"""Figures, drawn with matplotlib: as SVG in the page's colours, or as files for a paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ofcl.errors import OfclError
-from ofcl.report.series import Composition, Line
+from ofcl.report.series import Composition, Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,14 +23,18 @@ SIZE = (4.6, 2.9)  # inches: of one figure, small enough to be read on a phone
 COLOURS = ("#3b82c4", "#d9822b", "#3a9e6e", "#c4507a", "#8a6fc9", "#9a8540", "#4fa9b8", "#b3553f",
            "#6f7f8f", "#7a9b2e")  # fmt: skip
 MARKERS = "os^Dv<>pXh"
-INK = "#000000"  # in a page, its own colour of text
+INK = "#000000"  # replaced by the text colour of a page
 LEGEND_AT_MOST = 20  # names
 
 _GROUP_ID = re.compile(r' id="[\w.]+_\d+"')
 
 
 def panels(n: int) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels side by side to draw on."""
+    """Makes an empty figure.
+
+    Args:
+        n: the number of panels, side by side.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -41,7 +45,7 @@ def panels(n: int) -> tuple[Figure, list[Axes]]:
 
 
 def blank() -> tuple[Figure, Axes]:
-    """A figure to draw one thing on."""
+    """Makes an empty figure with one panel."""
     figure, (axes,) = panels(1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
@@ -49,7 +53,7 @@ def blank() -> tuple[Figure, Axes]:
 
 
 def lines(
-    curves: Sequence[Line],
+    curves: Sequence[Curve],
     *,
     x: str,
     y: str,
@@ -58,7 +62,17 @@ def lines(
     top: float | None = None,
     whole: bool = False,
 ) -> Figure:
-    """Curves; `starts` are dotted verticals, `whole` keeps the ticks of x at whole numbers."""
+    """Draws curves.
+
+    Args:
+        curves: the curves.
+        x: the name of the x axis.
+        y: the name of the y axis.
+        marked: mark each point of a curve.
+        starts: where to draw dotted verticals.
+        top: the upper end of the y axis.
+        whole: put the ticks of the x axis at whole numbers.
+    """
     figure, axes = blank()
     form: dict[str, Any]
     legend = []
@@ -76,7 +90,13 @@ def lines(
 
 
 def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Figure:
-    """Bars side by side: a group of them for each place, a colour for each name."""
+    """Draws bars side by side.
+
+    Args:
+        groups: for each name, which has a colour, the heights at 1, 2 and so on; None: no bar.
+        x: the name of the x axis.
+        y: the name of the y axis.
+    """
     figure, axes = blank()
     width = 0.8 / max(len(groups), 1)
     longest = max((len(values) for values in groups.values()), default=0)
@@ -91,7 +111,12 @@ def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Fig
 
 
 def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
-    """One bar for each name."""
+    """Draws one bar for each name.
+
+    Args:
+        values: the heights by name; None: no bar.
+        y: the name of the y axis.
+    """
     figure, axes = blank()
     heights = [np.nan if value is None else value for value in values.values()]
     axes.bar(list(values), heights, color=COLOURS[0])
@@ -101,7 +126,12 @@ def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
 
 
 def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
-    """What memories hold, stacked."""
+    """Draws the numbers of samples in memories over time, as stacked areas.
+
+    Args:
+        composition: the numbers of samples of each kind.
+        names: the name of each kind.
+    """
     figure, axes = blank()
     colours = [colour for colour, _ in styles(len(composition.counts))]
     labels = [names[kind] for kind in composition.counts]
@@ -112,10 +142,15 @@ def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
 
 
 def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
-    """How often values occur, as shares; on a logarithmic scale, zeros at its left end."""
+    """Draws how often values occur, in percent; on a logarithmic scale, zeros at its left end.
+
+    Args:
+        values: the values by name.
+        x: the name of the x axis.
+    """
     figure, axes = blank()
-    there = np.concatenate([np.asarray(v, dtype=float) for v in values.values()])
-    positive = there[there > 0]
+    together = np.concatenate([np.asarray(v, dtype=float) for v in values.values()])
+    positive = together[together > 0]
     low, high = (positive.min(), positive.max()) if len(positive) else (1e-3, 1.0)
     low = max(low, high / 1e6)
     legend: list[tuple[str, Any]] = []
@@ -131,7 +166,11 @@ def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
 
 
 def styles(n: int) -> list[tuple[Any, str]]:
-    """A colour and a marker for each of n things; many get the colours of a scale."""
+    """Chooses a colour and a marker for each of n curves or bars.
+
+    Args:
+        n: the number; above that of `COLOURS` they get the colours of a scale.
+    """
     if n <= len(COLOURS):
         return list(zip(COLOURS, MARKERS, strict=True))[:n]
     from matplotlib import colormaps
@@ -156,7 +195,12 @@ def _finished(
 
 
 def as_svg(figure: Figure, name: str) -> str:
-    """For a page: text as text, in the page's own colour; `name` makes its ids its own."""
+    """Writes a figure for a page: text as text, in the page's own colour.
+
+    Args:
+        figure: the figure.
+        name: a name that no other figure of the page has, from which its ids are made.
+    """
     import matplotlib as mpl
 
     out = io.StringIO()
@@ -164,7 +208,7 @@ def as_svg(figure: Figure, name: str) -> str:
         mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}),
         warnings.catch_warnings(),
     ):
-        # The page's own fonts draw the letters; whether matplotlib's have them does not matter.
+        # The browser draws the letters with its own fonts, so matplotlib's need not have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
@@ -173,7 +217,15 @@ def as_svg(figure: Figure, name: str) -> str:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """For a paper: as SVG and as PDF."""
+    """Saves a figure for a paper, as SVG and as PDF.
+
+    Args:
+        figure: the figure.
+        stem: the path without the suffix.
+
+    Returns:
+        The paths of the two files.
+    """
     paths = [stem.with_name(stem.name + suffix) for suffix in (".svg", ".pdf")]
     for path in paths:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else

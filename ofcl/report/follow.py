@@ -1,4 +1,4 @@
-"""A report of runs that go on, served to this machine alone and made anew when there is news."""
+"""A report of running runs, served to this machine alone and made anew when there is news."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from ofcl.errors import OfclError
-from ofcl.report.comparison import find_runs
+from ofcl.report.recorded_runs import find_runs
 
 HOST = "127.0.0.1"
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
-    """What changes when there is news: sizes and times of what runs have written."""
+    """Computes a checksum over the sizes and times of runs' files; it changes when there is news.
+
+    Args:
+        paths: run directories, or folders of them.
+    """
     digest = hashlib.sha256()
     for run in find_runs(paths):
         for name in ("settings.toml", "events.jsonl", "result.json", "checkpoint"):
@@ -30,7 +34,12 @@ def fingerprint(paths: Sequence[Path]) -> str:
 
 
 class Follower:
-    """Makes the page, and makes it again only when something has changed."""
+    """Keeps the page, and makes it again only when the runs have changed.
+
+    Args:
+        paths: run directories, or folders of them.
+        render: makes the page.
+    """
 
     def __init__(self, paths: Sequence[Path], render: Callable[[], str]) -> None:
         self._paths, self._render = paths, render
@@ -38,7 +47,7 @@ class Follower:
         self._tag, self._page = "", b""
 
     def page(self) -> tuple[str, bytes]:
-        """The page as of now, and a tag that changes with it."""
+        """Gives a tag that changes with the page, and the page as it is now."""
         with self._lock:
             tag = fingerprint(self._paths)
             if tag != self._tag:
@@ -48,20 +57,25 @@ class Follower:
 
 
 def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
-    """A server of the page on this machine; port 0 is any that is free. It is not running yet."""
+    """Opens a server of the page for this machine; it answers once `serve_forever` is called.
+
+    Args:
+        follower: makes the page.
+        port: the port; 0: any that is free.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path.split("?")[0] != "/":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            # A page elsewhere whose name was made to lead here must not read what is shown.
+            # A foreign page whose host name was made to resolve to this machine must not read it.
             if self.headers.get("Host", "").rsplit(":", 1)[0] not in (HOST, "localhost"):
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
             try:
                 tag, page = follower.page()
-            except (OfclError, OSError) as error:  # a run that was moved, or is just being written
+            except (OfclError, OSError) as error:  # a run was moved, or is being written right now
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error).encode(), "text/plain")
                 return
             known = self.headers.get("If-None-Match") == tag
@@ -75,11 +89,13 @@ def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
             if status != HTTPStatus.NOT_MODIFIED:
                 self.send_header("Content-Type", f"{kind}; charset=utf-8")
                 self.send_header("Content-Length", str(len(content)))
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits for it
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the browser has closed the page
                 self.end_headers()
                 self.wfile.write(content)
 
         def log_message(self, *arguments: object) -> None:
-            """The terminal is not for this."""
+            """Logs nothing: the terminal shows the address only."""
 
     return ThreadingHTTPServer((HOST, port), Handler)

@@ -1,4 +1,4 @@
-"""Tables as text: for a page (Markdown), for a paper (LaTeX), for a program (CSV)."""
+"""Numbers and tables as text: for a page (Markdown), for a paper (LaTeX), for a program (CSV)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ _IN_LATEX: dict[str, str | int | None] = {
 }  # fmt: skip
 
 
+def number(value: float | None, digits: int = 1) -> str:
+    """Writes a number, or a dash for None.
+
+    Args:
+        value: the number.
+        digits: the digits after the point.
+
+    >>> number(1.25, 2), number(None)
+    ('1.25', '–')
+    """
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
 def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for a page.
+    """Writes a table for a page.
+
+    Args:
+        columns: the names of the columns.
+        rows: the cells of each row.
 
     >>> print(as_markdown(["method", "A"], [["er", "1.00 ± 0.50"]]), end="")
     | method | A |
@@ -29,7 +46,12 @@ def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    r"""A table for a paper, its columns aligned by l, c or r; needs booktabs.
+    r"""Writes a table for a paper; it needs the LaTeX package booktabs.
+
+    Args:
+        columns: the names of the columns.
+        rows: the cells of each row.
+        align: a letter for each column: l, c or r.
 
     >>> print(as_latex(["method", "A"], [["er_x", "1.00 ± 0.50"]], "lr"), end="")
     \begin{tabular}{lr}
@@ -49,7 +71,11 @@ def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) 
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table for a program; None is empty.
+    """Writes a table for a program.
+
+    Args:
+        columns: the names of the columns.
+        rows: the cells of each row; None is an empty cell.
 
     >>> as_csv(["method", "A"], [["er", 1.5], ["bi", None]])
     'method,A\\ner,1.5\\nbi,\\n'

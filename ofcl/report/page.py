@@ -1,4 +1,4 @@
-"""The page: one HTML file with everything in it, that opens from disk and asks for nothing."""
+"""The page: one HTML file with everything in it, which opens from disk and loads nothing else."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from ofcl.errors import OfclError
-from ofcl.report import figures, result_tables
-from ofcl.report.comparison import Line, compare_results
+from ofcl.report import figures, formats, result_tables
+from ofcl.report.comparison import ExperimentLine, compare_results
+from ofcl.report.drawn import Drawn
 from ofcl.report.recorded_runs import Experiment, RunView, read_experiments
-from ofcl.report.sections import Drawn, RunPart, run_part, side_by_side
+from ofcl.report.sections import RunPart, run_part
+from ofcl.report.side_by_side import side_by_side
 from ofcl.settings.schema import Settings
 from ofcl.version import __version__
 
 SAMPLES = 60  # of each memory that are shown
-HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings that say nothing of an experiment
+HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings without influence on results
 
 
 @dataclass(frozen=True)
 class ExperimentPart:
-    """All that is shown of an experiment."""
+    """Everything that the page shows of an experiment."""
 
     name: str
     runs: list[RunPart]
@@ -34,14 +36,14 @@ class ExperimentPart:
 class Report:
     """Everything that a report shows."""
 
-    lines: list[Line]
+    lines: list[ExperimentLine]
     compared: list[Drawn]
     experiments: list[ExperimentPart]
-    differences: list[list[str]]  # settings by experiment: name, values
-    settings: list[list[str]]  # those that all have
+    differences: list[list[str]]  # settings that differ: name, value of each experiment
+    settings: list[list[str]]  # settings that all have: name, value
 
     def figures(self) -> Iterator[tuple[str, Drawn]]:
-        """All figures, each with a name of its own."""
+        """Goes through all figures, each with a name that no other has."""
         for drawn in self.compared:
             yield drawn.name, drawn
         for experiment in self.experiments:
@@ -51,7 +53,10 @@ class Report:
 
 
 def slug(text: str) -> str:
-    """A name as part of a file's name or of an address.
+    """Turns a name into a part of a file's name or of an address.
+
+    Args:
+        text: the name.
 
     >>> slug("bi, memory 500")
     'bi-memory-500'
@@ -60,11 +65,18 @@ def slug(text: str) -> str:
 
 
 def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
-    """Reads the runs among these paths and below them, and draws them."""
+    """Reads the runs at paths and below them, and draws them.
+
+    Args:
+        paths: run directories, or folders of them.
+        samples: how many samples of each memory are shown, at most.
+    """
     experiments = read_experiments(paths)
     runs = [run for experiment in experiments for run in experiment.runs]
-    finished = [run for run in runs if run.finished]  # of the others, A is not that of the end
-    differences, common = _settings([experiment.runs[0].settings for experiment in experiments])
+    finished = [run for run in runs if run.finished]  # A is defined at the end of a run
+    differences, common = _compare_settings(
+        [experiment.runs[0].settings for experiment in experiments]
+    )
     return Report(
         lines=compare_results((run.settings, run.result) for run in finished) if finished else [],
         compared=side_by_side(experiments),
@@ -85,10 +97,10 @@ def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
     return ExperimentPart(experiment.name, runs)
 
 
-def _settings(made: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:
-    """The settings that differ, with the value of each experiment; and those that do not."""
+def _compare_settings(settings: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:
+    """Lists the settings that differ, with the value of each experiment; and those that do not."""
     names = [name for name in Settings.model_fields if name not in {*HIDDEN, "seed"}]
-    rows = [[name, *(_value(getattr(s, name)) for s in made)] for name in names]
+    rows = [[name, *(_value(getattr(s, name)) for s in settings)] for name in names]
     differing = [row for row in rows if len(set(row[1:])) > 1]
     return differing, [row[:2] for row in rows if len(set(row[1:])) == 1]
 
@@ -100,7 +112,12 @@ def _value(value: Any) -> str:
 
 
 def as_html(report: Report, live: bool = False) -> str:
-    """The page; a `live` one is served, and looks for news by itself."""
+    """Writes the page.
+
+    Args:
+        report: the report.
+        live: the page is served, and asks its server for news by itself.
+    """
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
@@ -114,7 +131,7 @@ def as_html(report: Report, live: bool = False) -> str:
     names = {id(drawn): name for name, drawn in report.figures()}
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True)  # fmt: skip
-    environment.filters |= {"slug": slug, "number": number, "megabytes": megabytes}
+    environment.filters |= {"slug": slug, "number": formats.number, "megabytes": megabytes}
     return environment.from_string(template).render(
         report=report,
         columns=result_tables.COLUMNS,
@@ -128,21 +145,24 @@ def as_html(report: Report, live: bool = False) -> str:
     )
 
 
-def number(value: float | None, digits: int = 1) -> str:
-    """A number, or a dash."""
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
 def megabytes(count: int) -> str:
-    """Bytes in words."""
+    """Writes a number of bytes as megabytes.
+
+    >>> megabytes(1234567)
+    '1.2 MB'
+    """
     return f"{count / 1e6:,.1f} MB"
 
 
 def state(run: RunView) -> str:
-    """How far a run has come."""
+    """Says how far a run has come.
+
+    Args:
+        run: the run.
+    """
     if run.finished:
         return "finished"
-    learned = run.of("learned")
+    learned = run.events_of("learned")
     if not learned:
         return "just begun"
     batches = sum(event["batches"] for event in learned)
@@ -152,7 +172,15 @@ def state(run: RunView) -> str:
 
 
 def save_figures(report: Report, folder: Path) -> list[Path]:
-    """Every figure as SVG and PDF, and the table of the experiments as Markdown, LaTeX and CSV."""
+    """Saves every figure as SVG and PDF, and the table of results as Markdown, LaTeX and CSV.
+
+    Args:
+        report: the report.
+        folder: where the files go.
+
+    Returns:
+        The paths of the files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [path for name, d in report.figures() for path in figures.save(d.figure, folder / name)]
     for suffix, form in result_tables.FORMS.items():

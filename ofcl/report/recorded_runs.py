@@ -1,16 +1,18 @@
-"""Runs as the report sees them: what is on disk, of finished runs and of those that go on."""
+"""Runs as they lie on disk, finished or not: found, read, and grouped by experiment."""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result, summarise
 from ofcl.events import from_json
-from ofcl.report.comparison import experiment, find_runs, telling
+from ofcl.report.grouping import experiment_key, experiment_names
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.run_directory import RunDirectory
@@ -18,7 +20,7 @@ from ofcl.storage.run_directory import RunDirectory
 
 @dataclass(frozen=True)
 class RunView:
-    """One run: what it is of, what happened, and what it has come to so far."""
+    """One run: its settings, its events and its result so far."""
 
     directory: RunDirectory
     settings: Settings
@@ -31,26 +33,61 @@ class RunView:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the run directory."""
         return self.directory.path
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Its events of one kind."""
+    def events_of(self, kind: str) -> list[dict[str, Any]]:
+        """Chooses the events of one kind.
+
+        Args:
+            kind: the event's name in `events.jsonl`, such as `learned`.
+        """
         return [event for event in self.events if event["event"] == kind]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs with the same settings but for the seed."""
+    """Runs with the same settings except for the seed."""
 
     name: str
     runs: list[RunView]
 
 
+def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
+    """Finds the run directories at paths and below them.
+
+    Args:
+        paths: run directories, or folders of them.
+
+    Raises:
+        OfclError: if a path does not exist, or has no run.
+    """
+    found = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise OfclError(f"no such directory: '{path}'")
+        below = sorted(_runs_below(path))
+        if not below:
+            raise OfclError(f"no run in '{path}': a run directory has a settings.toml")
+        found += below
+    return [RunDirectory(path) for path in dict.fromkeys(found)]
+
+
+def _runs_below(path: Path) -> Iterator[Path]:
+    for folder, inside, files in os.walk(path):
+        if "settings.toml" in files:
+            inside.clear()  # files in a run that goes on come and go while one looks
+            yield Path(folder)
+
+
 def read_run(directory: RunDirectory) -> RunView:
-    """Reads what there is of a run."""
-    told, settings, events = directory.description(), directory.settings(), directory.events()
-    result = directory.result()
+    """Reads a run; the result of one that is not finished is that of its events so far.
+
+    Args:
+        directory: the directory of the run.
+    """
+    description, settings = directory.description(), directory.settings()
+    events, result = directory.events(), directory.result()
     finished = result is not None
     if result is None:
         result = summarise(
@@ -60,13 +97,13 @@ def read_run(directory: RunDirectory) -> RunView:
             seconds=events[-1]["seconds"] if events else 0.0,
         )
     appeared = [event["label"] for event in events if event["event"] == "appeared"]
-    labels = dict.fromkeys([*told.get("labels", ()), *appeared])
+    labels = dict.fromkeys([*description.get("labels", ()), *appeared])
     return RunView(
         directory=directory,
         settings=settings,
         labels=tuple(labels),
-        form=told.get("form", {}),
-        made_with=told.get("made_with", {}),
+        form=description.get("form", {}),
+        made_with=description.get("made_with", {}),
         events=events,
         result=result,
         finished=finished,
@@ -74,23 +111,17 @@ def read_run(directory: RunDirectory) -> RunView:
 
 
 def read_experiments(paths: Iterable[str | Path]) -> list[Experiment]:
-    """The runs among these paths and below them, by experiment, in the order of their names."""
+    """Reads the runs at paths and below them, by experiment, in the order of their paths.
+
+    Args:
+        paths: run directories, or folders of them.
+    """
     groups: dict[str, list[RunView]] = defaultdict(list)
     for directory in find_runs(paths):
         run = read_run(directory)
-        groups[experiment(run.settings)].append(run)
-    some = [runs[0].settings for runs in groups.values()]
+        groups[experiment_key(run.settings)].append(run)
+    names = experiment_names([runs[0].settings for runs in groups.values()])
     return [
         Experiment(name, sorted(runs, key=lambda run: run.settings.seed))
-        for name, runs in zip(names(some), groups.values(), strict=True)
-    ]
-
-
-def names(settings: Sequence[Settings]) -> list[str]:
-    """What tells experiments apart, in words: the method, and what else differs."""
-    told = [name for name in telling(settings) if name != "method"]
-    differing = [n for n in told if len({str(getattr(s, n)) for s in settings}) > 1]
-    return [
-        ", ".join([s.method, *(f"{name} {getattr(s, name)}" for name in differing)])
-        for s in settings
+        for name, runs in zip(names, groups.values(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The table of the experiments of a report, for a page, a paper or a program."""
+"""The table of results of a report, for a page, a paper or a program."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ofcl.report import formats
-from ofcl.report.comparison import Line
+from ofcl.report.comparison import ExperimentLine
 
 COLUMNS = ("experiment", "seeds", "A ↑ over seeds", "over clients", "F ↓ over seeds",
            "over clients", "global A ↑", "global F ↓", "A less the best's [95 %]")  # fmt: skip
 
 
-def common(lines: Sequence[Line]) -> str:
-    """The settings that all experiments have, in words."""
+def common(lines: Sequence[ExperimentLine]) -> str:
+    """Says in words which settings all experiments share.
+
+    Args:
+        lines: the experiments.
+    """
     return ", ".join(f"{key} {value}" for key, value in _shared(lines).items())
 
 
-def _shared(lines: Sequence[Line]) -> dict[str, Any]:
+def _shared(lines: Sequence[ExperimentLine]) -> dict[str, Any]:
     first = lines[0].settings if lines else {}
     kept = [key for key in first if all(line.settings[key] == first[key] for line in lines)]
     return {key: first[key] for key in kept if key != "method"}
 
 
-def rows(lines: Sequence[Line]) -> list[list[str]]:
-    """As text, in the order of `COLUMNS`."""
+def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
+    """Writes the cells of each experiment as text, in the order of `COLUMNS`.
+
+    Args:
+        lines: the experiments.
+    """
     shared = _shared(lines)
 
-    def name(line: Line) -> str:
-        own = [f"{k} {v}" for k, v in line.settings.items() if k not in {*shared, "method"}]
-        return ", ".join([line.settings["method"], *own])
+    def name(line: ExperimentLine) -> str:
+        differing = [f"{k} {v}" for k, v in line.settings.items() if k not in {*shared, "method"}]
+        return ", ".join([line.settings["method"], *differing])
 
     return [
         [
@@ -42,18 +50,18 @@ def rows(lines: Sequence[Line]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def as_markdown(lines: Sequence[Line]) -> str:
-    """For a page."""
+def as_markdown(lines: Sequence[ExperimentLine]) -> str:
+    """Writes the table for a page."""
     return formats.as_markdown(COLUMNS, rows(lines))
 
 
-def as_latex(lines: Sequence[Line]) -> str:
-    """For a paper."""
+def as_latex(lines: Sequence[ExperimentLine]) -> str:
+    """Writes the table for a paper."""
     return formats.as_latex(COLUMNS, rows(lines), "lr" + "r" * 6 + "l")
 
 
-def as_csv(lines: Sequence[Line]) -> str:
-    """For a program: settings and numbers apart."""
+def as_csv(lines: Sequence[ExperimentLine]) -> str:
+    """Writes the table for a program: a column for each setting and each number."""
     settings = list(lines[0].settings) if lines else []
     measured = ("A_over_seeds", "A_over_clients", "F_over_seeds", "F_over_clients", "global_A",
                 "global_F")  # fmt: skip
@@ -68,7 +76,7 @@ def as_csv(lines: Sequence[Line]) -> str:
     )  # fmt: skip
 
 
-FORMS: dict[str, Callable[[Sequence[Line]], str]] = {
+FORMS: dict[str, Callable[[Sequence[ExperimentLine]], str]] = {
     "md": as_markdown, "tex": as_latex, "csv": as_csv,
 }  # fmt: skip
-"""The forms by the suffix of their files."""
+"""The formats of the table by the suffix of their files."""

@@ -1,4 +1,4 @@
-"""What is drawn: numbers over time, from events and results."""
+"""Numbers over time, from events and results, for the figures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ofcl.evaluation.metrics import Row
 
 POINTS = 60  # along a stream
 
-Event = dict[str, Any]
+PlainEvent = dict[str, Any]
+"""An event as it was recorded, with the `seconds` of the run."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """A curve: its name, where it has values, and these."""
+class Curve:
+    """A curve: its name, the places at which it has values, and the values."""
 
     name: str
     x: list[float]
@@ -28,7 +29,10 @@ class Line:
 
 
 def mean_matrix(matrices: Sequence[Sequence[Row]]) -> list[Row]:
-    """The accuracy matrix of all clients: the mean of what is there.
+    """Averages the accuracy matrices of all clients, cell by cell, over those that have a value.
+
+    Args:
+        matrices: the matrix of each client.
 
     >>> mean_matrix([[[90.0, None], [40.0, 80.0]], [[70.0, None], [None, 60.0]]])
     [[80.0, None], [40.0, 70.0]]
@@ -39,18 +43,25 @@ def mean_matrix(matrices: Sequence[Sequence[Row]]) -> list[Row]:
     ]
 
 
-def accuracy_over_time(matrix: Sequence[Row]) -> list[Line]:
-    """For each task, its accuracy after it and after each later one."""
-    lines = []
+def accuracy_over_time(matrix: Sequence[Row]) -> list[Curve]:
+    """Makes a curve for each task: its accuracy after it was learned and after each later task.
+
+    Args:
+        matrix: the accuracy after each task (row) on each task (column).
+    """
+    curves = []
     for task in range(len(matrix)):
         points = [(t + 1, row[task]) for t, row in enumerate(matrix)]
-        there = [(float(t), a) for t, a in points if a is not None]
-        lines.append(Line(f"task {task + 1}", [t for t, _ in there], [a for _, a in there]))
-    return lines
+        known = [(float(t), a) for t, a in points if a is not None]
+        curves.append(Curve(f"task {task + 1}", [t for t, _ in known], [a for _, a in known]))
+    return curves
 
 
 def forgetting_by_task(matrices: Sequence[Sequence[Row]]) -> Row:
-    """How far each task has fallen from its best, the mean of the clients; each up to its end.
+    """Averages over clients how far each task has fallen from its best accuracy.
+
+    Args:
+        matrices: the accuracy matrix of each client, of which the tasks it has finished count.
 
     >>> forgetting_by_task([[[90.0, None], [40.0, 80.0]], [[50.0, None], [60.0, 70.0]]])
     [20.0]
@@ -59,70 +70,89 @@ def forgetting_by_task(matrices: Sequence[Sequence[Row]]) -> Row:
     return [metrics.mean(falls) for falls in zip_longest(*each)]
 
 
-def along_stream(learned: Iterable[Event], points: int = POINTS) -> Line:
-    """The share of right predictions on mini-batches before they are learned, over all clients."""
-    come: Counter[int] = Counter()
+def along_stream(learned: Iterable[PlainEvent], points: int = POINTS) -> Curve:
+    """Computes the accuracy on mini-batches just before they are learned, over all clients.
+
+    Args:
+        learned: the events `learned`.
+        points: at how many places of the stream, at most.
+    """
+    batches: Counter[int] = Counter()
     rows = []
     for event in learned:
-        come[event["client"]] += event["batches"]
-        rows.append((come[event["client"]], event["correct"], event["samples"]))
+        batches[event["client"]] += event["batches"]
+        rows.append((batches[event["client"]], event["correct"], event["samples"]))
     if not rows:
-        return Line("accuracy", [], [])
+        return Curve("accuracy", [], [])
     batch, correct, samples = np.array(rows, dtype=float).T
     edges = np.linspace(0, batch.max(), min(points, int(batch.max())) + 1)
     place = np.clip(np.searchsorted(edges, batch, side="left") - 1, 0, len(edges) - 2)
-    right, all_of_them = (np.bincount(place, weights=w, minlength=len(edges) - 1)
-                          for w in (correct, samples))  # fmt: skip
-    there = all_of_them > 0
+    right, total = (np.bincount(place, weights=w, minlength=len(edges) - 1)
+                    for w in (correct, samples))  # fmt: skip
+    known = total > 0
     middle = (edges[:-1] + edges[1:]) / 2
-    return Line(
-        "accuracy", middle[there].tolist(), (100 * right / all_of_them.clip(1))[there].tolist()
-    )
+    accuracy = 100 * right / total.clip(1)
+    return Curve("accuracy", middle[known].tolist(), accuracy[known].tolist())
 
 
-def task_starts(learned: Iterable[Event]) -> list[int]:
-    """The mini-batches of the first client at which its tasks begin, but the first."""
-    starts, come, task = [], 0, 0
+def task_starts(learned: Iterable[PlainEvent]) -> list[int]:
+    """Finds after how many mini-batches of the first client its tasks begin; not the first task.
+
+    Args:
+        learned: the events `learned`.
+    """
+    starts, batches, task = [], 0, 0
     for event in learned:
         if event["client"] == 0:
             if event["task"] > task:
                 task = event["task"]
-                starts.append(come)
-            come += event["batches"]
+                starts.append(batches)
+            batches += event["batches"]
     return starts
 
 
 @dataclass(frozen=True)
 class Composition:
-    """How many samples of each kind the memories hold, together, over time."""
+    """The number of samples of each kind in all memories together, over time."""
 
     batches: list[int]  # mini-batches of a client
     counts: dict[int, list[float]]  # by task, or by class
 
 
-def composition(remembered: Sequence[Event], by: str) -> Composition:
-    """What the memories of all clients hold, by `task` or by `class`.
+def composition(remembered: Sequence[PlainEvent], by: str) -> Composition:
+    """Counts the samples in the memories of all clients, over time.
 
-    A client is counted with what it told last.
+    At each time, a client counts with its last event before it.
+
+    Args:
+        remembered: the events `remembered`.
+        by: the kinds of samples that are counted: by `task` or by `class`.
     """
     column = {"task": 0, "class": 1}[by]
     times = sorted({event["batches"] for event in remembered})
-    told: dict[int, list[Event]] = defaultdict(list)
+    of_clients: dict[int, list[PlainEvent]] = defaultdict(list)
     for event in remembered:
-        told[event["client"]].append(event)
+        of_clients[event["client"]].append(event)
     kinds = sorted({row[column] for event in remembered for row in event["held"]})
     counts = {kind: np.zeros(len(times)) for kind in kinds}
-    for events in told.values():
+    for events in of_clients.values():
         events = sorted(events, key=lambda event: event["batches"])
-        when = np.searchsorted([event["batches"] for event in events], times, side="right") - 1
+        last = np.searchsorted([event["batches"] for event in events], times, side="right") - 1
         for kind in kinds:
-            held = [sum(row[2] for row in e["held"] if row[column] == kind) for e in events]
-            counts[kind] += np.where(when >= 0, np.array(held)[when.clip(0)], 0)
+            samples = [sum(row[2] for row in e["held"] if row[column] == kind) for e in events]
+            counts[kind] += np.where(last >= 0, np.array(samples)[last.clip(0)], 0)
     return Composition(times, {kind: values.tolist() for kind, values in counts.items()})
 
 
 def largest(composition: Composition, most: int) -> tuple[Composition, int]:
-    """The kinds that memories hold most of, the others together as −1; and how many these are.
+    """Keeps the kinds with most samples, and adds up the others as the kind −1.
+
+    Args:
+        composition: the number of samples of each kind.
+        most: how many kinds are kept, at most.
+
+    Returns:
+        The new numbers, and how many kinds were added up.
 
     >>> some, others = largest(Composition([1], {0: [3.0], 1: [1.0], 2: [2.0]}), most=1)
     >>> some.counts, others
@@ -137,23 +167,29 @@ def largest(composition: Composition, most: int) -> tuple[Composition, int]:
     return Composition(composition.batches, chosen), len(rest)
 
 
-def thinned(curves: Sequence[Line], points: int = POINTS) -> list[Line]:
-    """Curves with at most so many points each, the last among them."""
+def thinned(curves: Sequence[Curve], points: int = POINTS) -> list[Curve]:
+    """Leaves out points of curves, never the last one.
+
+    Args:
+        curves: the curves.
+        points: how many points of each curve are kept, at most.
+    """
     return [
-        Line(c.name, c.x[::-1][:: 1 + len(c.x) // points][::-1],
+        Curve(c.name, c.x[::-1][:: 1 + len(c.x) // points][::-1],
              c.y[::-1][:: 1 + len(c.y) // points][::-1])
         for c in curves
     ]  # fmt: skip
 
 
-def communication(travelled: Iterable[Event]) -> list[Line]:
-    """Megabytes sent and received by all clients together, over the seconds of the run.
+def communication(events: Iterable[PlainEvent]) -> list[Curve]:
+    """Adds up the megabytes sent and received by all clients, over the seconds of the run.
 
-    Of rounds, and of what is handed out when a task ends.
+    Args:
+        events: the events `round`, and `taskended`, when the server may hand out a generator.
     """
-    events = sorted(travelled, key=lambda event: event["seconds"])
+    events = sorted(events, key=lambda event: event["seconds"])
     seconds = [event["seconds"] for event in events]
     return [
-        Line(name, seconds, (np.cumsum([event.get(key, 0) for event in events]) / 1e6).tolist())
+        Curve(name, seconds, (np.cumsum([event.get(key, 0) for event in events]) / 1e6).tolist())
         for name, key in (("sent", "bytes_sent"), ("received", "bytes_received"))
     ]

@@ -1,8 +1,8 @@
-"""Is the difference of two experiments real? A paired bootstrap over seeds and clients.
+"""Tests whether the difference of two experiments is real: a paired bootstrap.
 
-Two experiments with the same seeds have the same tasks, data and draws in many places, so what
-counts is the difference within a seed and a client. Seeds are drawn anew with replacement, and
-within each of them clients; the middle 95 % of the mean differences are the interval.
+Two experiments with the same seeds share tasks, data and many random draws. So their values are
+compared within a seed and a client. Seeds are drawn again with replacement, and within each of them
+clients; the middle 95 % of the mean differences are the interval.
 """
 
 from __future__ import annotations
@@ -16,23 +16,31 @@ import numpy as np
 from ofcl.seeds import numpy_generator
 
 RESAMPLES = 5000
-_CERTAIN, _LIKELY = 1.96, 0.84  # normal quantiles: 95 % certain, found in 80 % of the cases
-FEWEST = 2  # seeds in common
+_CERTAIN, _LIKELY = 1.96, 0.84  # normal quantiles: 95 % confidence, 80 % power
+FEWEST = 2  # seeds that both experiments must have
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One experiment's value less another's."""
+    """One experiment's value less another's, with a 95 % interval.
+
+    Attributes:
+        mean: the mean difference.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
+        seeds: how many seeds both experiments have.
+        seeds_needed: how many would show a difference of this size; None: more than 1,000.
+    """
 
     mean: float
     low: float
     high: float
-    seeds: int  # in common
-    seeds_needed: int | None  # to tell a difference of this size; None: more than anybody will run
+    seeds: int
+    seeds_needed: int | None
 
     @property
     def real(self) -> bool:
-        """Whether zero is outside of the interval."""
+        """Says whether zero is outside of the interval."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
@@ -46,9 +54,14 @@ class Difference:
 def paired_difference(
     first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]
 ) -> Difference | None:
-    """The difference of two experiments from a value for each seed and client.
+    """Computes the difference of two experiments.
 
-    None when they have fewer than two seeds in common.
+    Args:
+        first: for each seed, the value of each client.
+        second: the same of the other experiment.
+
+    Returns:
+        The first less the second; None if they have fewer than two seeds in common.
 
     >>> first, second = {0: [10.0, 12.0], 1: [11.0, 13.0]}, {0: [1.0, 3.0], 1: [2.0, 4.0]}
     >>> str(paired_difference(first, second))
@@ -58,21 +71,32 @@ def paired_difference(
     common = [seed for seed in common if len(first[seed]) == len(second[seed]) > 0]
     if len(common) < FEWEST:
         return None
-    apart = [np.subtract(first[seed], second[seed]) for seed in common]
+    differences = [np.subtract(first[seed], second[seed]) for seed in common]
     draw = numpy_generator(0, "bootstrap")
     means = np.empty(RESAMPLES)
     for n in range(RESAMPLES):
-        seeds = draw.integers(len(apart), size=len(apart))
-        drawn = [apart[s][draw.integers(len(apart[s]), size=len(apart[s]))].mean() for s in seeds]
+        seeds = draw.integers(len(differences), size=len(differences))
+        drawn = []
+        for seed in seeds:
+            of_clients = differences[seed]
+            clients = draw.integers(len(of_clients), size=len(of_clients))
+            drawn.append(of_clients[clients].mean())
         means[n] = np.mean(drawn)
-    by_seed = [float(values.mean()) for values in apart]
+    by_seed = [float(values.mean()) for values in differences]
     low, high = np.quantile(means, [0.025, 0.975])
     mean = float(np.mean(by_seed))
     return Difference(mean, float(low), float(high), len(common), seeds_needed(by_seed))
 
 
 def seeds_needed(differences: Sequence[float], most: int = 1000) -> int | None:
-    """How many seeds tell a mean difference like this from none, four times out of five.
+    """Estimates how many seeds would tell a mean difference from none in 80 % of the cases.
+
+    Args:
+        differences: the difference within each seed.
+        most: larger numbers are not worth naming.
+
+    Returns:
+        The number; None if it is larger than `most`.
 
     >>> seeds_needed([1.0, 3.0, 2.0]), seeds_needed([1.0, -1.0])
     (2, None)

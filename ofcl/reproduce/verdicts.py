@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ofcl.evaluation.metrics import forgetting, last_accuracy
 from ofcl.evaluation.results import Result
 from ofcl.report import formats
-from ofcl.report.comparison import Spread, over_clients, over_seeds
+from ofcl.report.spread import Spread, over_clients, over_seeds
 from ofcl.reproduce.paper import Cell
 
 AGREES, NEAR = 2.0, 4.0  # of the paper's standard deviations

@@ -30,7 +30,7 @@ from ofcl.report.follow import Follower, serve
 from ofcl.report.memory_samples import view_memories
 from ofcl.report.page import as_html, make_report, save_figures
 from ofcl.report.recorded_runs import read_experiments
-from ofcl.report.sections import forgetting_against_er
+from ofcl.report.side_by_side import forgetting_against_er
 from ofcl.settings import files as settings_files
 from ofcl.storage.checkpoint import load_checkpoint, rewrite
 from ofcl.storage.run_directory import RunDirectory
@@ -206,8 +206,8 @@ def test_age_task_and_uncertainty_are_those_of_the_sample(demo):
 def test_what_memories_hold_at_the_end_is_what_was_told_last(demo):
     (experiment,) = read_experiments([demo / "cbr"])
     run = experiment.runs[0]
-    last = {event["client"]: event for event in run.of("remembered")}
-    assert len(run.of("remembered")) == 3 * 5  # at the end of each task
+    last = {event["client"]: event for event in run.events_of("remembered")}
+    assert len(run.events_of("remembered")) == 3 * 5  # at the end of each task
     for memory in view_memories(run, most=1000):
         counted = Counter((s.task, run.labels.index(s.label)) for s in memory.samples)
         told = {(task, c): n for task, c, n in last[memory.client]["held"]}
@@ -234,7 +234,7 @@ def test_a_resumed_run_tells_the_same_of_its_memories(tmp_path, blobs, monkeypat
     resumed = Run.resume(tmp_path / "run", blobs)
     list(resumed)
     assert resumed.events == events
-    for one, other in zip(whole._engine._clients, resumed._engine._clients, strict=True):
+    for one, other in zip(whole.clients, resumed.clients, strict=True):
         kept = [client.learner.memory.state()["dropped"] for client in (one, other)]
         assert len(kept[0]) > 20
         assert torch.equal(*kept)

@@ -14,7 +14,7 @@ import ofcl
 from ofcl import OfclError, make_settings
 from ofcl.cli.main import app
 from ofcl.data.named.catalogue import DATASETS
-from ofcl.report.comparison import Spread
+from ofcl.report.spread import Spread
 from ofcl.reproduce import paper, plan, verdicts
 from ofcl.reproduce.paper import TABLES, Cell, choose, table
 from ofcl.reproduce.toy import make_toy

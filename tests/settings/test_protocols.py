@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-import ofcl.uncertainty.scores
+import ofcl.uncertainty.scorer
 from ofcl import Batch, build_scenario, make_settings
-from ofcl.assembly import build
+from ofcl.assembly.dealing import build_shares
+from ofcl.assembly.make_client import build_dataset_client, build_schedule
+from ofcl.assembly.make_learner import build_perturbation
+from ofcl.assembly.make_server import build_server
+from ofcl.assembly.resolve import resolve
 from ofcl.methods.losses import proximal_term
-from ofcl.report.comparison import over_clients, over_seeds
+from ofcl.report.spread import over_clients, over_seeds
 from ofcl.update import Update
 from tests.conftest import make_blobs, make_images
 
@@ -18,13 +22,13 @@ PROTOCOLS = ["sound", "published"]
 
 def settings_for(protocol, **values):
     values = {"clients": 2, "width": 2, "memory": 20, **values}
-    return build.resolve(make_settings({"protocol": protocol, **values}), CIFAR)
+    return resolve(make_settings({"protocol": protocol, **values}), CIFAR)
 
 
 def client_for(protocol, **values):
     settings = settings_for(protocol, **values)
-    shares = build.build_shares(settings, CIFAR)
-    return build.build_client(settings, CIFAR, 0, shares[0])
+    shares = build_shares(settings, CIFAR)
+    return build_dataset_client(settings, CIFAR, 0, shares[0])
 
 
 def batch_of(classes, task, n=10, seed=0):
@@ -52,7 +56,7 @@ def test_gradient_steps(protocol):
 
 @pytest.mark.parametrize(("protocol", "rate"), [("sound", 0.003), ("published", 3e-4)])
 def test_rate_of_adam(protocol, rate):
-    settings = build.resolve(make_settings({"protocol": protocol}), make_blobs())
+    settings = resolve(make_settings({"protocol": protocol}), make_blobs())
     assert (settings.optimizer, settings.lr, settings.model) == ("adam", rate, "mlp")
 
 
@@ -60,7 +64,7 @@ def test_rate_of_adam(protocol, rate):
                          [("sound", 1.0, 0.5), ("published", 0.25, 0.25)])  # fmt: skip
 def test_share_of_the_new_average_in_the_global_model(protocol, first, second):
     """Published: ¼ new + ¾ previous when all clients share the task, from the initial model on."""
-    server = build.build_server(settings_for(protocol), CIFAR)
+    server = build_server(settings_for(protocol), CIFAR)
     for share in (first, second):
         previous = server.model["head.bias"].clone()
         updates = [
@@ -83,7 +87,7 @@ def test_what_a_client_does_with_the_result(protocol, share):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_batchnorm_statistics(protocol):
     """Sound: they travel like weights. Published: every round pulls them halfway to (0, 1)."""
-    client, server = client_for(protocol), build.build_server(settings_for(protocol), CIFAR)
+    client, server = client_for(protocol), build_server(settings_for(protocol), CIFAR)
     norm = client.model.stem[1]
     norm.running_mean.fill_(6.0)
     norm.running_var.fill_(9.0)
@@ -104,14 +108,14 @@ def test_batchnorm_statistics(protocol):
 @pytest.fixture
 def scoring_calls(monkeypatch):
     """What the scorer asks `uncertainty` for."""
-    calls, real = [], ofcl.uncertainty.scores.uncertainty
+    calls, real = [], ofcl.uncertainty.scorer.uncertainty
 
     def record(model, views, score, mode):
         head = model.head.bias.detach().clone()
         calls.append({"head": head, "n": views.shape[1], "score": score, "mode": mode})
         return real(model, views, score, mode)
 
-    monkeypatch.setattr(ofcl.uncertainty.scores, "uncertainty", record)
+    monkeypatch.setattr(ofcl.uncertainty.scorer, "uncertainty", record)
     return calls
 
 
@@ -161,7 +165,7 @@ def test_mean_of_the_scores_or_score_of_the_mean_softmax(protocol, scoring_calls
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_perturbation_draws(protocol):
     """Published: one draw for the whole batch, on normalised pixels."""
-    perturb = build.build_perturbation(settings_for(protocol), CIFAR)
+    perturb = build_perturbation(settings_for(protocol), CIFAR)
     same = torch.full((6, 3, 32, 32), -1.0)
     views = perturb(same, torch.Generator().manual_seed(0))
     assert len(views) == 12
@@ -200,9 +204,9 @@ def test_fedprox_term(protocol, kind):
 @pytest.mark.parametrize(("protocol", "first"), [("sound", 35), ("published", 30)])
 def test_round_condition(protocol, first):
     settings = settings_for(protocol)
-    schedule = build.build_schedule(settings)
+    schedule = build_schedule(settings)
     assert [n for n in range(46) if schedule.due(n)] == list(range(first, 46, 5))
-    server = build.build_server(settings, CIFAR)
+    server = build_server(settings, CIFAR)
     assert server.draw([1], clients=2) == []
     assert server.draw([0, 1], clients=2) == [0, 1]
 
@@ -256,7 +260,7 @@ def test_data_split(protocol, rest):
 def test_task_order(protocol):
     """Random, a function of the seed, the same for all clients."""
     orders = [
-        build.build_shares(settings_for(protocol, seed=seed), CIFAR)[client].tasks
+        build_shares(settings_for(protocol, seed=seed), CIFAR)[client].tasks
         for seed in (0, 1)
         for client in (0, 1)
     ]
