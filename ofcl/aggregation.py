@@ -1,4 +1,4 @@
-"""The server: averages the clients' models, and the result with the previous global model."""
+"""How the server makes one model of the clients' models: averages, trimmed mean, median."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from ofcl.state import Tensors
 from ofcl.update import Update
 
 Aggregation = Callable[[Sequence[Update], Tensors | None], Tensors]
-"""Updates, and the previous global model where there is one → an averaged model."""
+"""The clients' updates, and the previous global model or None → an averaged model."""
 
 
 def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
-    """The weighted mean of models.
+    """Averages models.
 
     >>> average([{"w": torch.tensor(1.0)}, {"w": torch.tensor(5.0)}], [3, 1])
     {'w': tensor(2.)}
+
+    Args:
+        models: Named tensors, with the same names in all.
+        weights: The weight of each model; they need not add up to one.
     """
     total = math.fsum(weights)
     shares = [weight / total for weight in weights]
@@ -33,8 +37,16 @@ def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
 
 
 def fedavg(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
-    """FedAvg: clients weigh by the samples of their current task (McMahan et al. 2017)."""
-    return average([u.state for u in updates], [u.samples for u in updates])
+    """Averages by FedAvg: clients weigh by the samples of their current task.
+
+    McMahan et al. 2017.
+
+    Args:
+        updates: Of the clients of a round.
+        previous: Not used; every `Aggregation` takes it.
+    """
+    models = [update.state for update in updates]
+    return average(models, [update.samples for update in updates])
 
 
 def weighted_fedavg(
@@ -44,11 +56,18 @@ def weighted_fedavg(
     class_weights: Literal["class", "task"] = "class",
     nested: float = 0.0,
 ) -> Tensors:
-    """Weighted FedAvg: one averaged model for each class of the round, then their plain mean.
+    """Averages by the paper's weighted FedAvg: one model for each class, then their plain mean.
 
-    So a class that few clients have counts as much as any other. `nested` is the share of the
-    previous global model in the model of every class that several clients have: the released code
-    averages there a first time. Where a client does not tell its class counts, it is plain FedAvg.
+    So a class that few clients have counts as much as any other. Where a client does not send its
+    class counts, this is plain FedAvg.
+
+    Args:
+        updates: Of the clients of a round.
+        previous: The previous global model; None: there is none.
+        class_weights: In the model of a class, clients weigh by their samples of the `class`, or by
+            those of their current `task`.
+        nested: The share of the previous global model in the model of each class that several
+            clients have; the paper's released code mixes it in there a first time.
     """
     if any(update.samples and not update.classes for update in updates):
         return fedavg(updates, previous)
@@ -67,32 +86,48 @@ def weighted_fedavg(
 def trimmed_mean(
     updates: Sequence[Update], previous: Tensors | None = None, *, trim: float = 0.2
 ) -> Tensors:
-    """Of every number, the mean without the largest and the smallest (Yin et al. 2018).
+    """Averages every number without its largest and smallest values (Yin et al. 2018).
 
-    A share of `trim` of the clients, rounded up, goes at each end; all clients weigh the same.
+    All clients weigh the same.
 
     >>> models = [{"w": torch.tensor([v])} for v in (1.0, 3.0, 99.0)]
     >>> trimmed_mean([Update(k, model, 1, {}) for k, model in enumerate(models)])
     {'w': tensor([3.])}
+
+    Args:
+        updates: Of the clients of a round.
+        previous: Not used; every `Aggregation` takes it.
+        trim: The share of clients, rounded up, that is left out at each end.
     """
     n = len(updates)
     cut = min(math.ceil(round(trim * n, 6)), (n - 1) // 2)
-    return _of_each(updates, lambda values: values.sort(0).values[cut : n - cut].mean(0))
+    return _combine_each(updates, lambda values: values.sort(0).values[cut : n - cut].mean(0))
 
 
 def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
-    """Of every number, the median; all clients weigh the same."""
-    return _of_each(updates, lambda values: values.quantile(0.5, dim=0))
+    """Takes the median of every number; all clients weigh the same.
+
+    Args:
+        updates: Of the clients of a round.
+        previous: Not used; every `Aggregation` takes it.
+    """
+    return _combine_each(updates, lambda values: values.quantile(0.5, dim=0))
 
 
-def _of_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:
+def _combine_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:
     """Combines the clients' values (clients, …) of each tensor."""
     names = updates[0].state
     return {name: combine(torch.stack([u.state[name] for u in updates])) for name in names}
 
 
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
-    """A model with a share of the previous one."""
+    """Mixes a model with the previous one.
+
+    Args:
+        model: The new model.
+        previous: The previous model; it may have more tensors.
+        share: The share of the previous model.
+    """
     names, values = list(model), list(model.values())
     mixed = foreach.between(values, [previous[name] for name in names], share)
     return dict(zip(names, mixed, strict=True))

@@ -1,10 +1,12 @@
-"""Differential privacy of what a client sends: its update is clipped, and Gaussian noise is added.
+"""Differential privacy of a client's updates: they are clipped, and Gaussian noise is added.
 
 Nobody who sees the noisy updates, the server included, can tell well whether the client's data were
 these or any others. Two updates that are clipped to a length C lie at most 2C apart, so noise of
-deviation z·C is a Gaussian mechanism of multiplier z / 2; n of them, each of which may depend on
-those before, are one of multiplier z / (2√n). Sample counts, class counts and what is told of
-losses and accuracy are not covered.
+deviation z·C is a Gaussian mechanism of multiplier z / 2. A sequence of n such updates, each of
+which may depend on those before, is a mechanism of multiplier z / (2√n).
+
+Not covered are the numbers that are sent beside the model: counts of samples and classes, losses
+and accuracies.
 """
 
 from __future__ import annotations
@@ -20,23 +22,33 @@ from ofcl.state import Tensors
 
 @dataclass(frozen=True)
 class Privacy:
-    """How far an update may go from the global model, and the noise as a multiple of that."""
+    """The clipping and the noise of a client's updates.
+
+    Args:
+        clip: How far an update may go from the global model that the client started from.
+        noise: The standard deviation of the noise, as a multiple of `clip`.
+    """
 
     clip: float
     noise: float
 
     def noised(self, state: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
-        """A model that goes at most `clip` from the one it started from, with noise.
+        """Returns a clipped model with noise.
 
-        Where noise takes a variance of BatchNorm to zero or below, it is the one of the start,
-        which everybody knows.
+        Where noise takes a variance of BatchNorm to zero or below, it is replaced by the variance
+        of the start, which everybody knows.
+
+        Args:
+            state: The client's model.
+            start: The global model that it started from.
+            generator: Where the noise is drawn from.
         """
         deviation = self.noise * self.clip
-        near = clipped(state, start, self.clip)
+        within_clip = clipped(state, start, self.clip)
         # Drawn on the CPU, like everything that is random.
         noisy = {
             name: value + deviation * torch.randn(value.shape, generator=generator).to(value)
-            for name, value in near.items()
+            for name, value in within_clip.items()
         }
         for name, value in noisy.items():
             if name.endswith("running_var"):
@@ -45,28 +57,38 @@ class Privacy:
 
 
 def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
-    """A model that goes at most so far from another: if it goes farther, it is pulled back.
+    """Pulls a model back towards another, if it is farther away than allowed.
 
     >>> clipped({"w": torch.tensor([3.0, 4.0])}, {"w": torch.zeros(2)}, norm=1.0)["w"]
     tensor([0.6000, 0.8000])
+
+    Args:
+        state: The model.
+        start: The other model; it may have more tensors.
+        norm: The largest Euclidean distance, over all numbers.
     """
-    names, begun = list(state), [start[name] for name in state]
-    way = foreach.differences([state[name] for name in names], begun)
-    length = float(torch.nn.utils.get_total_norm(way))
+    names, begin = list(state), [start[name] for name in state]
+    change = foreach.differences([state[name] for name in names], begin)
+    length = float(torch.nn.utils.get_total_norm(change))
     if length <= norm:
         return state
-    foreach.scale_all(way, norm / length)
-    return dict(zip(names, foreach.sums(begun, way), strict=True))
+    foreach.scale_all(change, norm / length)
+    return dict(zip(names, foreach.sums(begin, change), strict=True))
 
 
 def epsilon(releases: int, noise: float, delta: float) -> float:
-    """The ε of (ε, δ)-differential privacy after so many updates with this noise.
+    """Computes the ε of (ε, δ)-differential privacy.
 
     Exact for Gaussian noise (Balle & Wang 2018): the smallest ε with
     Φ(1/2z − εz) − e^ε Φ(−1/2z − εz) ≤ δ, for the multiplier z of all updates together.
 
     >>> round(epsilon(1, noise=2.0, delta=1e-5), 2)  # multiplier 1
     4.38
+
+    Args:
+        releases: How many updates have left the client.
+        noise: The standard deviation of the noise, as a multiple of the clipping length.
+        delta: δ.
     """
     if releases == 0:
         return 0.0
@@ -90,5 +112,5 @@ def epsilon(releases: int, noise: float, delta: float) -> float:
 
 
 def _normal(x: float) -> float:
-    """The share of normal numbers below x."""
+    """Computes Φ(x), the share of normal numbers below x."""
     return math.erfc(-x / math.sqrt(2)) / 2

@@ -1,7 +1,7 @@
-"""Randomness is data: every generator is made here, from a seed and what it is for.
+"""Random generators: every one is made here, from a seed and its purpose.
 
-A run never touches the global generators. Two purposes, or two clients, never share a
-generator, so adding a draw in one place does not move the draws of another.
+A run never touches the global generators. Two purposes, or two clients, never share a generator,
+so adding a draw in one place does not move the draws of another.
 """
 
 from __future__ import annotations
@@ -15,32 +15,37 @@ import torch
 
 
 def derive(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose.
+    """Derives a 63-bit seed for one purpose.
 
     >>> derive(0, "memory", 1) == derive(0, "memory", 1)
     True
     >>> derive(0, "memory", 1) == derive(0, "memory", 2)
     False
+
+    Args:
+        seed: The run's seed.
+        *purpose: What is drawn, and for whom.
     """
     text = "/".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A PyTorch generator of its own for one purpose."""
+    """Makes a PyTorch generator for one purpose; arguments as `derive`."""
     return torch.Generator().manual_seed(derive(seed, *purpose))
 
 
 def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """A NumPy generator of its own for one purpose."""
+    """Makes a NumPy generator for one purpose; arguments as `derive`."""
     return np.random.default_rng(derive(seed, *purpose))
 
 
 @contextmanager
 def private(seed: int, *purpose: str | int) -> Iterator[None]:
-    """Code that can only draw from PyTorch's global generator, such as a module's initialisation.
+    """Seeds PyTorch's global generator for a block of code, and puts it back afterwards.
 
-    The global generator is put back as it was.
+    For code that cannot draw from another generator, such as a module's initialisation. Arguments
+    as `derive`.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would seed the GPUs' generators too, which are not put back.

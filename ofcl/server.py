@@ -1,4 +1,4 @@
-"""The server: it averages what clients send into the global model."""
+"""The server: it averages the clients' updates into the global model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,22 @@ from ofcl.update import Update
 
 
 class Server:
-    """Keeps the global model, draws who takes part in a round, and averages what they send."""
+    """Keeps the global model, draws who takes part in a round, and averages the updates.
+
+    Args:
+        model: The initial global model.
+        aggregate: How updates are averaged.
+        previous: The share of the previous global model in the new one.
+        previous_start: What counts as the previous model in the first round: `none`, or the
+            `initial` one.
+        min_clients: How many clients a round needs.
+        participation: The share of all clients that is drawn for a round.
+        dropout: The probability that a drawn client misses the round.
+        clip_norm: How far an update may go from the global model before it is pulled back; None:
+            as far as it likes.
+        part: The server's part of a generative method.
+        seed: Of the draws, and of outputs for new classes.
+    """
 
     def __init__(
         self,
@@ -37,18 +52,23 @@ class Server:
         seed: int = 0,
     ) -> None:
         self.task, self._part = 0, part
-        self.closing = False  # whether the last round of a task has been
+        self.closing = False  # whether the task's last round is over
         self.model = {name: value.detach().clone() for name, value in model.items()}
         self.round = 0
-        self._attempt = 0  # rounds that were tried, also those for which too few clients came
+        self._attempt = 0  # rounds that were tried, with enough clients or not
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
         self._min_clients, self._participation = min_clients, participation
         self._dropout, self._clip_norm, self._seed = dropout, clip_norm, seed
 
     def draw(self, waiting: Sequence[int], clients: int) -> list[int]:
-        """Who of the waiting clients takes part: a seeded draw, less those that drop out.
+        """Draws the clients that take part in a round, without those that drop out.
 
-        An empty list means that too few are left for a round.
+        Args:
+            waiting: The clients that have reached a communication point.
+            clients: How many clients there are in all.
+
+        Returns:
+            Their numbers; an empty list if they are too few for a round.
         """
         draw = numpy_generator(self._seed, "round", self._attempt)
         self._attempt += 1
@@ -60,7 +80,10 @@ class Server:
 
     @torch.no_grad()
     def aggregate(self, updates: Sequence[Update]) -> Tensors:
-        """Makes the next global model; what does not travel stays as it was."""
+        """Makes the next global model of the updates of a round.
+
+        Tensors that no update has, such as BatchNorm statistics that stay local, do not change.
+        """
         if not any(update.samples for update in updates):  # a task that was empty for all
             self.round += 1
             return self.model
@@ -80,27 +103,30 @@ class Server:
         return self.model
 
     def end_task(self) -> Tensors:
-        """A task has ended for every client; gives what its method hands out besides the model."""
+        """Ends a task for every client; returns what the method hands out besides the model."""
         self.task, self.closing = self.task + 1, False
         return self._part.end_task(self.model) if self._part is not None else {}
 
     def pictures(self, each: int = 10, at_the_end: bool = False) -> dict[int, Tensor]:
-        """Images that the method's generator makes, so many of each class.
+        """Makes images with the method's generator, by class; none if it has no generator.
 
-        None without a generator, and at the end of a run if it has not learned since.
+        Args:
+            each: How many of each class.
+            at_the_end: Whether the run is over: then there are images only of a generator that
+                has learned since the last task.
         """
         if self._part is None or (at_the_end and not self._part.every_round):
             return {}
         return self._part.pictures(each)
 
     def _as_wide(self, updates: Sequence[Update]) -> list[Update]:
-        """Updates, and the global model, with an output for every class that any party has."""
+        """Widens updates and the global model to all classes that any client has."""
         classes = max(map(width, (self.model, *(update.state for update in updates))))
         self.model = grown(self.model, classes, self._seed)
         return [replace(u, state=grown(u.state, classes, self._seed)) for u in updates]
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Returns everything, for a checkpoint."""
         return {
             "model": self.model,
             "round": self.round,
@@ -111,7 +137,7 @@ class Server:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` returned."""
         for name, value in state["model"].items():
             self.model[name] = value.to(self.model[name])
         self.round, self._attempt = int(state["round"]), int(state["attempt"])

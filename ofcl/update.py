@@ -1,4 +1,4 @@
-"""What leaves a client, and nothing else does: tensors of its model and a few counts."""
+"""A client's update: tensors of its model and a few counts. Nothing else leaves a client."""
 
 from __future__ import annotations
 
@@ -11,22 +11,35 @@ from ofcl.state import Tensors, nbytes
 
 @dataclass(frozen=True)
 class Update:
-    """What a client sends to the server at a communication point."""
+    """What a client sends to the server at a communication point.
+
+    Args:
+        client: The client's number.
+        state: The tensors of its model that travel.
+        samples: How many samples of its current task it has learned.
+        classes: How many of them are of each class; empty if the aggregation does not need that.
+        extras: What a generative method sends besides the model.
+    """
 
     client: int
     state: Tensors
-    samples: int  # of the current task
-    classes: dict[int, int]  # samples of each class of it; empty unless somebody needs them
-    extras: Tensors = field(default_factory=dict)  # what a method sends besides the model
+    samples: int
+    classes: dict[int, int]
+    extras: Tensors = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        """Size on the way: the tensors, and eight bytes for every number."""
+        """The size of the message: its tensors, and eight bytes for every count."""
         return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
 
 
 def travelling(model: nn.Module, statistics: bool) -> Tensors:
-    """The parameters of a model and, if asked, its BatchNorm statistics; not its counters."""
+    """Returns the tensors of a model that travel: not BatchNorm's counters.
+
+    Args:
+        model: The model, whose tensors are returned without a copy.
+        statistics: Whether BatchNorm's means and variances travel too.
+    """
     named: Tensors = dict(model.named_parameters())
     if statistics:
         named |= {n: b for n, b in model.named_buffers() if b.is_floating_point()}
