@@ -1,4 +1,4 @@
-"""Where live samples come from: an iterator, a folder that is watched, standard input."""
+"""Feeds by name, as the command line has them, and held-out samples in the same formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ WATCH, STDIN = "watch:", "-"
 
 
 def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> Feed:
-    """A feed by the name that the command line has for it."""
+    """Makes a feed of its name.
+
+    Args:
+        name: `watch:FOLDER`, or `-` for standard input.
+        how: The options of reading.
+        task: The column whose value changes when a task ends; None: there is none.
+        idle: The seconds without a new file after which a watched folder ends; None: never.
+
+    Raises:
+        OfclError: There is no such feed.
+    """
     if name == STDIN:
         if sys.stdin is None:
             raise OfclError("standard input is closed; nothing can be read from it")
@@ -28,18 +38,28 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
 
 
 def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -> list[Sample]:
-    """All samples of a file or folder at once, read as those of a stream are."""
+    """Reads all samples of a file or folder at once, in the way of a stream, to test on them.
+
+    Args:
+        path: The file or folder.
+        how: The options of reading.
+        task: The column of the tasks, which is not one of the numbers; None: there is none.
+        known: The meaning of the columns, as the stream's feed has found it.
+
+    Raises:
+        OfclError: There is no such file or folder, or one of the samples cannot be used.
+    """
     if not path.exists():
         raise OfclError(f"no file or folder '{path}' to test on")
-    rows = SampleReader(how, task, known)
+    reader = SampleReader(how, task, known)
     files = sorted(map(Path, visible_files(str(path)))) if path.is_dir() else [path]
     folder = path if path.is_dir() else path.parent
     samples = [
         sample
         for file in files
-        for sample in rows.of_file(file, str(file.relative_to(folder)), Position())
+        for sample in reader.read_file(file, str(file.relative_to(folder)), Position())
     ]
-    for bad in samples:
-        if bad.problem:
-            raise OfclError(bad.problem)
+    for sample in samples:
+        if sample.problem:
+            raise OfclError(sample.problem)
     return samples

@@ -1,4 +1,4 @@
-"""Iterator."""
+"""A feed of any Python iterable: a list, a generator, a data loader."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ofcl.data.live.sample import Sample, StreamError
+from ofcl.data.live.sample import Sample, StreamError, unusable
 from ofcl.state import State
 
 Items = Iterable[Any]
-"""What an iterator brings: (x, y) or (x, y, task), of a sample or a batch; None: nothing now."""
+"""Items of an iterable: (x, y) or (x, y, task), of one sample or of a batch. None: nothing now."""
 
 
 class IteratorFeed:
-    """Samples of any iterable, or of a function that opens one behind so many samples.
+    """Samples of an iterable.
 
-    What can be gone through again, such as a list, is opened behind what was learned; an iterator
-    goes on with what it brings next.
+    An iterable that starts anew each time, such as a list, is opened behind the samples that were
+    learned. An iterator goes on with the item that it brings next.
+
+    Args:
+        items: The iterable; or a function of a number n that opens one behind the first n samples.
     """
 
     def __init__(self, items: Items | Callable[[int], Items]) -> None:
@@ -28,10 +31,11 @@ class IteratorFeed:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """The samples, those of an item at once."""
+        """Yields the samples behind those that were taken, all samples of an item together."""
         start = taken.get("", 0)
         items = self._items(start) if callable(self._items) else self._items
-        row = start if callable(self._items) or not self.rereads else 0
+        starts_anew = self.rereads and not callable(self._items)
+        row = 0 if starts_anew else start
         for item in items:
             samples = [] if item is None else samples_of_item(item, row)
             row += len(samples)
@@ -46,10 +50,19 @@ class IteratorFeed:
 
 
 def samples_of_item(item: Any, row: int) -> list[Sample]:
-    """The samples of what an iterator brings: one, or a batch with a task or a task each."""
+    """Takes an item of an iterable apart.
+
+    Args:
+        item: (x, y) or (x, y, task), of one sample or of a batch. A batch has one task for all its
+            samples, or one for each.
+        row: The row of its first sample.
+
+    Returns:
+        Its samples; for an item that is no sample, one that says why it cannot be used.
+    """
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         problem = f"a stream brings (x, y) or (x, y, task), not a {type(item).__name__}"
-        return [Sample(None, None, None, "", row, problem)]
+        return [unusable("", row, problem)]
     x, y, task = (*item, None)[:3]
     y, task = (v.tolist() if isinstance(v, Tensor | np.ndarray) else v for v in (y, task))
     if not isinstance(y, list | tuple):
@@ -57,5 +70,5 @@ def samples_of_item(item: Any, row: int) -> list[Sample]:
     tasks = task if isinstance(task, list | tuple) else [task] * len(y)
     if not len(x) == len(y) == len(tasks):
         problem = f"a batch of {len(x)} samples with {len(y)} labels and {len(tasks)} tasks"
-        return [Sample(None, None, None, "", row, problem)]
+        return [unusable("", row, problem)]
     return [Sample(*one, "", row + n) for n, one in enumerate(zip(x, y, tasks, strict=True))]

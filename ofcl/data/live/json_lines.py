@@ -1,4 +1,4 @@
-"""Json lines."""
+"""A feed of lines of JSON, from a file or a pipe such as standard input."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from ofcl.data.live.sample_reader import SampleReader
 from ofcl.data.options import Reading
 from ofcl.state import State
 
+SOURCE = "standard input"
+CHUNK = 65536  # bytes that are read of a pipe at once
+
 
 class JsonLines:
     """Samples as lines of JSON, from a file or a pipe.
 
-    A file is opened again where it was. A pipe brings what comes next; what was read of it and not
-    yet handed out is kept.
+    A file is read on from the line that comes behind those that were learned. A pipe brings the
+    line that comes next; bytes that were read of it and not handed out are kept in `known`.
+
+    Args:
+        file: The file or pipe, opened for reading bytes.
+        how: The options of reading: which columns are the label, the text, the numbers.
+        task: The column whose value changes when a task ends; None: there is none.
     """
 
     def __init__(self, file: IO[bytes], how: Reading, task: str | None = None) -> None:
@@ -26,16 +34,16 @@ class JsonLines:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """The samples of the lines, as they come."""
-        source = "standard input"
-        rows, start = SampleReader(self._how, self._task, self.known), taken.get(source, 0)
+        """Yields the samples of the lines as they come; [] while there is no line in a pipe."""
+        reader = SampleReader(self._how, self._task, self.known)
+        start = taken.get(SOURCE, 0)
         row = 0 if self.rereads else start
-        for line in self._again() if self.rereads else self._piped():
+        for line in self._lines_of_file() if self.rereads else self._lines_of_pipe():
             if line is None:
                 yield []
                 continue
             if row >= start and line.strip():
-                yield [rows.of_line(line, source, row)]
+                yield [reader.read_line(line, SOURCE, row)]
             row += 1
         if start and row <= start and (row < start or not self.rereads):
             raise StreamError(
@@ -44,14 +52,14 @@ class JsonLines:
                 "all, an empty line: echo | ofcl resume DIRECTORY"
             )
 
-    def _again(self) -> Iterator[bytes]:
+    def _lines_of_file(self) -> Iterator[bytes]:
         self._file.seek(0)
         yield from self._file
 
-    def _piped(self) -> Iterator[bytes | None]:
-        """Lines of a pipe without waiting for them: None where there is none yet.
+    def _lines_of_pipe(self) -> Iterator[bytes | None]:
+        """Yields the lines of a pipe without waiting for them: None where there is none yet.
 
-        Read from the descriptor: a thread that waits in a buffered file cannot be stopped.
+        Reads from the descriptor: a thread that waits in a buffered file cannot be stopped.
         """
         descriptor = self._file.fileno()
         left = self.known.get("left", "").encode("latin1")
@@ -63,7 +71,7 @@ class JsonLines:
             if not select.select([descriptor], [], [], 0)[0]:
                 yield None
                 continue
-            more = os.read(descriptor, 65536)
+            more = os.read(descriptor, CHUNK)
             if not more:
                 self.known["left"] = ""
                 if left:

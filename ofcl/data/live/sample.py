@@ -1,4 +1,4 @@
-"""Samples as they arrive, and the feeds that bring them."""
+"""Samples as they arrive, and the protocol of the feeds that bring them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,52 @@ from ofcl.state import State
 
 
 class StreamError(OfclError):
-    """A stream failed, or brought something that cannot be used; the learner keeps its state."""
+    """A stream failed, or brought a sample that cannot be used; the client keeps its state."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample as a feed brings it."""
+    """One sample as a feed brings it.
+
+    Args:
+        x: The sample: numbers, an image or a text.
+        label: Its label, a word or a number.
+        task: Any value that changes when a task ends; None: the stream does not say where tasks
+            end.
+        source: The file that it came from; "" where there is only one source.
+        row: Its row in the source. −1 stands for damage of the file as a whole.
+        problem: The reason why it cannot be used; "" if it can.
+    """
 
     x: Any
     label: Any
-    task: Any = None  # whatever changes when a task ends; None: nobody says where tasks end
-    source: str = ""  # the file that it came from
-    row: int = 0  # its place in it; −1: it stands for damage of the file as a whole
-    problem: str = ""  # why it cannot be used
+    task: Any = None
+    source: str = ""
+    row: int = 0
+    problem: str = ""
+
+
+def unusable(source: str, row: int, problem: str) -> Sample:
+    """Makes a sample that only says why it cannot be used.
+
+    Args:
+        source: The file that it came from.
+        row: Its row in the source.
+        problem: The reason, for the user.
+    """
+    return Sample(None, None, None, source, row, problem)
 
 
 @runtime_checkable
 class Feed(Protocol):
-    """Where the samples of a stream come from."""
+    """A source of the samples of a stream."""
 
     rereads: bool
-    """Whether it can be opened again at the samples that were not learned."""
+    """Whether the feed can be opened again, at the first sample that was not learned."""
 
     known: State
-    """What it has found out and must not forget between two openings: plain values."""
+    """Facts that the feed keeps from one opening to the next, as plain values: they are saved in
+    checkpoints."""
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Samples behind those that were taken of each source; []: there is nothing just now."""
+        """Yields the samples behind the first `taken` rows of each source; [] if none is there."""

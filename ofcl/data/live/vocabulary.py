@@ -1,4 +1,4 @@
-"""The vocabulary of a run: its labels, each with a place."""
+"""The vocabulary of a run: its labels, each with a place, which is the number of its class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ofcl.errors import OfclError
 
 
 class Vocabulary:
-    """The labels of a run, each with a place; a new one gets the next.
+    """The labels of a run, each with a place; a new label gets the next place.
+
+    Args:
+        labels: The labels that have a place already, in the order of their places.
 
     >>> words = Vocabulary()
     >>> words.place("cat"), words.place("dog"), words.place("cat")
@@ -27,16 +30,24 @@ class Vocabulary:
         return tuple(self._places)
 
     def place(self, label: str) -> int:
-        """The place of a label."""
+        """Returns the place of a label; a new label gets one."""
         return self._places.setdefault(label, len(self._places))
 
     def admits(self, label: str) -> bool:
-        """Whether a sample of this label can be learned now."""
+        """Says whether a sample of this label can be learned now; here it always can."""
         return True
 
 
 class AssignedVocabulary(Vocabulary):
-    """A vocabulary that somebody else keeps: for labels without a place, one must be asked for.
+    """A party's copy of the vocabulary, in which the server assigns the places.
+
+    A sample of a new label cannot be learned before the server has assigned a place to it.
+
+    Args:
+        labels: The labels that have a place already, in the order of their places.
+
+    Attributes:
+        requested: The labels for which a place is to be requested from the server.
 
     >>> words = AssignedVocabulary(("cat",))
     >>> words.admits("cat"), words.admits("dog"), words.requested
@@ -51,13 +62,20 @@ class AssignedVocabulary(Vocabulary):
         self.requested: list[str] = []
 
     def admits(self, label: str) -> bool:
-        """Whether the label has a place; if not, it is asked for."""
+        """Says whether the label has a place; if not, adds it to `requested`."""
         if label not in self and label not in self.requested:
             self.requested.append(label)
         return label in self
 
     def assign(self, labels: Sequence[str]) -> None:
-        """Takes over what the keeper says; labels that are here never change their places."""
+        """Takes over the places that the server has assigned.
+
+        Args:
+            labels: All labels of the run, in the order of their places.
+
+        Raises:
+            OfclError: A label that has a place here has another one there.
+        """
         known = self.labels
         if tuple(labels[: len(known)]) != known:
             raise OfclError("the labels of this run have changed their places; start it anew")

@@ -1,4 +1,4 @@
-"""Watched folder."""
+"""A feed of the files that appear in a folder."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from ofcl.errors import OfclError
 from ofcl.state import State
 
 SETTLED = 0.5  # seconds in which a file must not have changed to be read
-
-
 LOOK = 0.5  # seconds between two looks at a folder
-
-
 UNFINISHED = (".tmp", ".part", ".partial")  # endings of files that are still being written
+
+Stamp = list[int]
+"""Size and time of the last change of a file; a list, as checkpoints have it."""
 
 
 class WatchedFolder:
-    """Files that appear in a folder: images in subfolders by class, tables, npz.
+    """Samples of the files that appear in a folder: images in subfolders by class, tables, npz.
 
-    A file is read when it has not changed for a moment; files of one look come by name. Rows that
-    are added to a table later are read too. Who writes there should write elsewhere and rename into
-    place. Hidden and unfinished files, and run directories, are not looked at.
+    A file is read when it has not changed for a moment; files that settle together are read in the
+    order of their names. Rows that are added to a table later are read too. A program that writes
+    there should write to another folder and rename the finished file into this one. Hidden and
+    unfinished files, and run directories, are passed over.
+
+    Args:
+        path: The folder.
+        how: The options of reading.
+        task: The column of tables whose value changes when a task ends; None: there is none.
+        idle: The seconds without a new file after which the feed ends; None: it never ends.
+
+    Raises:
+        OfclError: There is no such folder.
     """
 
     rereads = True
@@ -38,86 +47,91 @@ class WatchedFolder:
         if not path.is_dir():
             raise OfclError(f"'{path}' is not a folder; make it, then files that appear are read")
         self._path, self._how, self._task, self._idle = path, how, task, idle
-        # Of each file: size and time of change; how many rows and damaged lines it had then.
+        # For each file: its stamp, and the numbers of rows and of damaged lines that it had then.
         self.known: State = {"read": {}}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """The samples of files, old ones first, then those that appear."""
+        """Yields the samples of the files that are there, then of those that appear."""
         read: dict[str, list[int]] = self.known["read"]
-        # Of some not all was learned, or more: they had grown, and were not read to the end.
-        other = [name for name, entry in read.items() if taken.get(name, -1) != entry[2]]
-        for name in other:
+        # Files of which fewer rows were learned than read, or more (they had grown since they were
+        # last read to the end), are read again.
+        partly_learned = [name for name, entry in read.items() if taken.get(name, -1) != entry[2]]
+        for name in partly_learned:
             del read[name]
-        rows, looks = SampleReader(self._how, self._task, self.known), _Looks(self._path)
-        since = time.monotonic()
+        reader = SampleReader(self._how, self._task, self.known)
+        watch = _Watch(self._path)
+        last_news = time.monotonic()
         while True:
-            for name, mark in looks.changed(read):
-                # What has come and was not taken yet is not to come again.
+            for name, stamp in watch.settled(read):
+                # Rows that were read and not learned yet are pending: they must not come twice.
                 at = Position(*read[name][2:]) if name in read else Position(taken.get(name))
-                yield from _by_row(rows.of_file(self._path / name, name, at))
-                read[name] = [*mark, at.rows or 0, at.damaged or 0]
-                since = time.monotonic()
-            if looks.settling:
-                since = time.monotonic()
-            if self._idle is not None and time.monotonic() - since >= self._idle:
+                yield from _by_row(reader.read_file(self._path / name, name, at))
+                read[name] = [*stamp, at.rows or 0, at.damaged or 0]
+                last_news = time.monotonic()
+            if watch.settling:
+                last_news = time.monotonic()
+            if self._idle is not None and time.monotonic() - last_news >= self._idle:
                 return
             yield []
 
 
 def _by_row(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    """Samples, each together with the damaged lines behind it, which have no row of their own.
+    """Groups each sample with the damaged lines behind it, which have no row of their own.
 
-    So who has taken a sample has told of these.
+    So the damaged lines have been reported when the sample has been taken.
     """
-    together: list[Sample] = []
+    group: list[Sample] = []
     for sample in samples:
-        if together and sample.row > together[-1].row:
-            yield together
-            together = []
-        together.append(sample)
-    if together:
-        yield together
+        if group and sample.row > group[-1].row:
+            yield group
+            group = []
+        group.append(sample)
+    if group:
+        yield group
 
 
-class _Looks:
-    """Looks at a folder from time to time, and finds files that have settled since."""
+class _Watch:
+    """Looks at a folder from time to time for files that have changed and settled."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._last = path, -LOOK
-        self._seen: dict[str, tuple[list[int], float]] = {}
+        self._path, self._last_look = path, -LOOK
+        # Files that may still be changing: their stamp, and since when they have had it.
+        self._unsettled: dict[str, tuple[Stamp, float]] = {}
 
     @property
     def settling(self) -> bool:
-        """Whether there are files that were still changing when it last looked."""
-        return bool(self._seen)
+        """Whether the last look saw files that may still be changing."""
+        return bool(self._unsettled)
 
-    def changed(self, read: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
-        """Files that are new or have changed since they were read, by name, each with its mark."""
+    def settled(self, read: Mapping[str, list[int]]) -> list[tuple[str, Stamp]]:
+        """Lists files that are new or changed since they were read, by name, with their stamps."""
         now = time.monotonic()
-        if now - self._last < LOOK:
+        if now - self._last_look < LOOK:
             return []
-        self._last, found, seen = now, [], {}
+        self._last_look = now
+        settled, unsettled = [], {}
         for path in visible_files(str(self._path)):
             name = os.path.relpath(path, self._path)
             try:
                 status = os.stat(path)
-            except OSError:  # it has just gone again
+            except OSError:  # deleted since the folder was listed
                 continue
-            mark = [status.st_size, status.st_mtime_ns]
-            if name in read and read[name][:2] == mark:
+            stamp = [status.st_size, status.st_mtime_ns]
+            if name in read and read[name][:2] == stamp:
                 continue
-            before, since = self._seen.get(name, (mark, now))
-            since = since if before == mark else now
+            stamp_before, since = self._unsettled.get(name, (stamp, now))
+            if stamp != stamp_before:
+                since = now
             if now - since >= SETTLED:
-                found.append((name, mark))
+                settled.append((name, stamp))
             else:
-                seen[name] = mark, since
-        self._seen = seen
-        return sorted(found)
+                unsettled[name] = stamp, since
+        self._unsettled = unsettled
+        return sorted(settled)
 
 
 def visible_files(folder: str) -> Iterator[str]:
-    """The files below a folder, but for hidden and unfinished ones and those of runs."""
+    """Yields the files below a folder, but for hidden and unfinished ones and those of runs."""
     for below, folders, names in os.walk(folder):
         if "settings.toml" in names:
             folders.clear()

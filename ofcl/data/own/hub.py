@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ofcl.data.files.columns import LABEL_NAMES
-from ofcl.data.files.images import ImageFile, Stored
+from ofcl.data.files.images import ImageFile, StoredImage
 from ofcl.data.files.labels import NotALabel, check_labels, label_name
 from ofcl.data.files.tables import Table
 from ofcl.data.options import Damage, Reading
@@ -83,4 +83,4 @@ def _hub_images(
 
 def _hub_file(image: dict[str, Any], where: str) -> ImageFile:
     data, path = image.get("bytes"), image.get("path")
-    return Path(path) if path and data is None else Stored(where, data or b"")
+    return Path(path) if path and data is None else StoredImage(where, data or b"")

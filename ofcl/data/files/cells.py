@@ -1,0 +1,101 @@
+"""Cells of a table: the number, text or label in one, or what is wrong with it.
+
+All readers raise ValueError with a message for the user.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ofcl.data.files.labels import NotALabel, label_name
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def is_number(value: Any) -> bool:
+    """Says whether a value is a number or is written as one."""
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        return True
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def has_decimal_comma(value: Any) -> bool:
+    """Says whether a value would be a number but for its comma: 1,5 or 1,000."""
+    return isinstance(value, str) and value.count(",") == 1 and is_number(value.replace(",", "."))
+
+
+def read_number(value: Any, column: str) -> float:
+    """Reads a number.
+
+    Args:
+        value: The value of the cell.
+        column: The name of its column, for the message.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise ValueError(f"column '{column}' is empty")
+    if isinstance(value, bool):
+        return float(value)
+    if not is_number(value):
+        raise ValueError(f"column '{column}' is not a number but {str(value)[:40]!r}")
+    return _finite(value, column)
+
+
+def read_number_list(value: Any, column: str) -> list[float]:
+    """Reads a list of numbers.
+
+    Args:
+        value: The value of the cell.
+        column: The name of its column, for the message.
+    """
+    if not isinstance(value, list) or not all(map(is_number, value)) or not value:
+        raise ValueError(f"column '{column}' is not a list of numbers")
+    return [_finite(number, column) for number in value]
+
+
+def read_text(value: Any, column: str) -> str:
+    """Reads a text.
+
+    Args:
+        value: The value of the cell.
+        column: The name of its column, for the message.
+    """
+    if not isinstance(value, str) or not value.strip():
+        kind = "empty" if value is None or isinstance(value, str) else "no text"
+        raise ValueError(f"column '{column}' is {kind}")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):  # JSON can write that
+        raise ValueError(f"column '{column}' has half a character in it")
+    return value
+
+
+def read_label(value: Any, column: str) -> str:
+    """Reads a label.
+
+    Args:
+        value: The value of the cell.
+        column: The name of its column, for the message.
+    """
+    try:
+        return label_name(value)
+    except NotALabel as error:
+        raise ValueError(f"column '{column}': {error}") from None
+
+
+def _finite(value: Any, column: str) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"column '{column}' is {number}")
+    if abs(number) > LARGEST:
+        raise ValueError(f"column '{column}' is {number:g}, more than 32 bits hold")
+    return number

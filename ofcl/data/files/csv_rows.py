@@ -1,0 +1,119 @@
+"""Rows of CSV files, with any of the usual delimiters."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ofcl.data.files.cells import is_number
+from ofcl.data.files.text_lines import read_lines
+from ofcl.data.options import Damage
+from ofcl.errors import OfclError
+
+DELIMITERS = ",;\t|"
+
+
+def csv_rows(
+    path: Path, damage: Damage, header: tuple[str, ...] | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the number of each row's first line, counted from 1, and its values by column.
+
+    Args:
+        path: The file.
+        damage: Takes the rows that cannot be used.
+        header: The names of the columns, if the file has none on its first line.
+
+    Raises:
+        OfclError: The file is empty, has no header, or has a quote that is not closed.
+    """
+    lines = read_lines(path)
+    first = next(((line, text) for line, text in lines if text.strip()), None)
+    if first is None:
+        raise OfclError(f"'{path.name}' is empty")
+    first_line, first_text = first
+    texts = itertools.chain([first_text], (text for _, text in lines))
+    with _long_fields():
+        # Files whose columns are known from elsewhere are the usual ones, with commas.
+        delimiter = "," if header else _delimiter(first_text)
+        reader = csv.reader(texts, delimiter=delimiter, strict=True)
+        before = first_line - 1
+        while True:
+            line = before + reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problem = f"'{path.name}', line {line}: {error}"
+                if header is None:  # the next row must not be taken for the header
+                    raise OfclError(f"{problem}; the first line must name the columns") from None
+                last = before + reader.line_num
+                if last > line:
+                    raise OfclError(
+                        f"{problem}: a quote opens there and swallows the lines up to {last}; "
+                        'close it, or write it twice ("") where it is meant'
+                    ) from None
+                damage.report(problem, line)
+                continue
+            if not any(field.strip() for field in row):
+                continue
+            if header is None:
+                header = _header(path, row)
+            elif len(row) != len(header):
+                damage.report(
+                    f"'{path.name}', line {line}: {len(row)} fields, but there are "
+                    f"{len(header)} columns",
+                    line,
+                )
+            else:
+                yield line, dict(zip(header, row, strict=True))
+
+
+def check_column_names(path: Path, names: Sequence[str]) -> None:
+    """Refuses a table of which two columns have the same name.
+
+    Args:
+        path: The file, for the message.
+        names: The names of its columns.
+    """
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise OfclError(f"'{path.name}' has two columns of the name '{min(twice)}'")
+
+
+def _header(path: Path, row: list[str]) -> tuple[str, ...]:
+    names = tuple(" ".join(name.split()) for name in row)  # spreadsheets break long names
+    check_column_names(path, names)
+    if all(is_number(name) for name in names):
+        raise OfclError(
+            f"'{path.name}' begins with numbers ({', '.join(names[:3])} …); its first line must "
+            "name the columns"
+        )
+    return names
+
+
+def _delimiter(header: str) -> str:
+    """Finds the delimiter that cuts a header into the most names."""
+
+    def count_names(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter)))
+        except csv.Error:  # the reader of all lines will say so
+            return 0
+
+    return max(DELIMITERS, key=count_names)
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Allows fields longer than those that the csv module takes for a mistake."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
