@@ -1,8 +1,8 @@
-"""State is tensors and plain values: what a checkpoint can hold without running code when read."""
+"""State for checkpoints: tensors and plain values, which are read without running code."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,16 +18,40 @@ Tensors = dict[str, Tensor]
 _MARK = "__tensor__"
 
 
-def flatten(state: State) -> tuple[Tensors, State]:
+class Flat(NamedTuple):
+    """A state taken apart: its tensors by their paths, and a JSON tree that refers to them."""
+
+    tensors: Tensors
+    tree: State
+
+
+def flatten(state: State | Flat) -> Flat:
     """Splits a state into its tensors, named by their paths, and a JSON tree that refers to them.
+
+    Tensors are copied to the CPU. A state that is flat already stays as it is, also within another
+    state: nothing of it is copied again.
+
+    Args:
+        state: A state, or one that has been flattened.
+
+    Returns:
+        The tensors and the tree.
+
+    Raises:
+        TypeError: If something in it is neither a tensor nor plain.
 
     >>> tensors, tree = flatten({"a": torch.ones(2), "b": [1, {"c": torch.zeros(1)}]})
     >>> sorted(tensors), tree["b"][1]["c"]
     (['a', 'b.1.c'], {'__tensor__': 'b.1.c'})
     """
+    if isinstance(state, Flat):
+        return state
     tensors: Tensors = {}
 
     def walk(value: Any, path: str) -> Any:
+        if isinstance(value, Flat):
+            tensors.update({f"{path}.{name}": tensor for name, tensor in value.tensors.items()})
+            return _moved(value.tree, path)
         if isinstance(value, Tensor):
             tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
             return {_MARK: path}
@@ -41,7 +65,18 @@ def flatten(state: State) -> tuple[Tensors, State]:
             return value
         raise TypeError(f"state at '{path}' is a {type(value).__name__}, not a tensor or plain")
 
-    return tensors, walk(state, "")
+    return Flat(tensors=tensors, tree=walk(state, ""))
+
+
+def _moved(tree: Any, path: str) -> Any:
+    """A tree whose tensors are found below another path."""
+    if isinstance(tree, dict):
+        if set(tree) == {_MARK}:
+            return {_MARK: f"{path}.{tree[_MARK]}"}
+        return {key: _moved(item, path) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_moved(item, path) for item in tree]
+    return tree
 
 
 def unflatten(tensors: Tensors, tree: Any) -> Any:
@@ -56,35 +91,40 @@ def unflatten(tensors: Tensors, tree: Any) -> Any:
 
 
 def nbytes(tensors: Tensors) -> int:
-    """How many bytes these tensors take when they travel."""
+    """Counts the bytes of named tensors."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> State:
-    """What an optimiser has gathered, without its settings (those are in the run's settings)."""
+    """Returns the state of an optimiser without its settings, which are in the run's settings."""
     return {str(key): dict(value) for key, value in optimizer.state_dict()["state"].items()}
 
 
 def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None:
-    """Puts back what `optimizer_state` took."""
+    """Puts back what `optimizer_state` returned."""
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict(
         {"state": {int(key): value for key, value in state.items()}, "param_groups": groups}
     )
-    # Fused optimisers want what they gathered to lie in memory as the parameters do.
-    for parameter, gathered in optimizer.state.items():
-        for key, value in gathered.items():
+    # Fused optimisers need the memory layout of the parameters.
+    for parameter, loaded in optimizer.state.items():
+        for key, value in loaded.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
-                gathered[key] = torch.empty_like(parameter).copy_(value)
+                loaded[key] = torch.empty_like(parameter).copy_(value)
 
 
 @torch.no_grad()
 def copied(tensors: Tensors) -> Tensors:
-    """A copy of each, of floating-point numbers: times one, which one call does for all."""
+    """Copies named tensors of floating-point numbers: times one, in one call for all."""
     return dict(zip(tensors, foreach.scaled(list(tensors.values()), 1.0), strict=True))
 
 
 @torch.no_grad()
 def copy_tensors(into: Tensors, source: Tensors) -> None:
-    """Copies tensors into those of the same names; on a GPU, all at once."""
+    """Copies tensors into others of the same names, in one call for all.
+
+    Args:
+        into: The tensors that are overwritten.
+        source: Tensors of these names, and maybe more.
+    """
     foreach.copy_all(list(into.values()), [source[name] for name in into])

@@ -30,6 +30,18 @@ def test_tensors_come_back_by_their_paths():
     assert back["c"] == 1
 
 
+def test_a_flat_state_within_another_is_named_by_its_place_and_not_copied():
+    answer = {"update": {"w": torch.ones(2)}, "events": [{"n": 1}], "empty": {}, "name": "ü"}
+    whole = {"client": {"w": torch.zeros(3)}, "reply": answer, "numbers": [1, 2]}
+    flat = flatten(answer)
+    assert flatten(flat) is flat
+    tensors, tree = flatten({**whole, "reply": flat})
+    expected = flatten(whole)
+    assert list(tensors) == list(expected.tensors)
+    assert tree == expected.tree
+    assert tensors["reply.update.w"] is flat.tensors["update.w"]
+
+
 def test_what_is_neither_tensor_nor_plain_is_refused():
     with pytest.raises(TypeError, match=r"state at 'a\.b' is a set"):
         flatten({"a": {"b": {1, 2}}})

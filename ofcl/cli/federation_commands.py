@@ -20,9 +20,7 @@ from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError
 from ofcl.experiment import Run
-from ofcl.federation.party_side.flower_client import Fleet
-from ofcl.federation.party_side.member import RUNS, Member, seal_saved
-from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.participation import take_part
 from ofcl.federation.server_side.flower_messages import FlowerTransport
 from ofcl.federation.server_side.flower_server import control, nodes
 from ofcl.federation.server_side.flower_server import serve as serve_link
@@ -199,27 +197,17 @@ def client(
     seal = Seal.from_file(key_file) if key_file else None
     tell = _telling(here.party)
     leaving = _leaving_when_told()
-    with here.used():
-        if seal is not None:
-            seal_saved(folder / RUNS, seal, tell)
-        source = open_source(values, share, tell)
-        member = Member(folder, here.party, here.number, source,
-                        class_counts=not no_class_counts, seal=seal, tell=tell)  # fmt: skip
-        authority = None if insecure else here.authority.read_bytes()
-        with Fleet(address, authority, here.key.read_bytes(), folder, tell, leaving) as fleet:
-            tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
-            fleet.serve(lambda message: _answered(member, message, tell), member.failed)
-
-
-def _answered(member: Member, message: dict[str, Any], tell: Any) -> dict[str, Any]:
-    """An answer, with a line about it."""
-    answer = member.answer(message)
-    if "status" in answer:
-        told = f"exchange {answer['exchange']}: {answer['learned']} mini-batches so far"
-        tell(f"{told}, {answer['status']}")
-    else:
-        tell("introduced itself")
-    return answer
+    take_part(
+        here,
+        values,
+        leaving=leaving,
+        share=share,
+        class_counts=not no_class_counts,
+        seal=seal,
+        address=address,
+        insecure=insecure,
+        tell=tell,
+    )
 
 
 @app.command()

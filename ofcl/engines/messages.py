@@ -1,8 +1,9 @@
-"""What server and clients say to each other when they are not in one process.
+"""The messages between a server and clients that are not in its process.
 
-One exchange is one stretch of learning: the server sends its model and what is to be done with it,
+One exchange is one stretch of learning: the server sends its model and the steps to take with it;
 the client learns up to its next communication point and answers. A message is tensors and plain
-values; every exchange of a run has a number, so that one that comes late or twice is recognised.
+values. Every exchange of a run has a number, so that a message that comes late or twice is
+recognised.
 """
 
 from __future__ import annotations
@@ -11,74 +12,112 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ofcl.events import Event, from_json, to_json
-from ofcl.state import State, Tensors
+from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
 
 Step = Literal["take", "go-on", "begin-task"]
-"""What a client does with the global model before it learns: takes it, leaves it, or begins the
-next task with what the server hands out."""
+"""A step that a client takes before it learns:
+
+take:        replace its model by the global model.
+go-on:       go on with its own model.
+begin-task:  begin the next task, with the tensors that the server hands out for it.
+"""
 
 Status = Literal["waiting", "between-tasks", "finished", "learning", "asking"]
-"""Where a client is when it answers; `learning`: its stream had nothing more, it goes on later;
-`asking`: it has done nothing of what was asked, and will when its labels have places."""
+"""Where a client is when it answers:
+
+waiting:        at a communication point; an update comes with the answer.
+between-tasks:  at the end of a task; an update comes with the answer.
+finished:       at the end of its stream.
+learning:       its stream has nothing more for now; it goes on with the next request.
+asking:         it has not done what was asked; it will when its labels have places.
+"""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The server to a client."""
+    """A message of the server to a client.
+
+    Args:
+        run: The run that it belongs to.
+        exchange: The number of the exchange, from 1.
+        steps: The steps to take before learning, in order.
+        model: The global model.
+        handed: For the step `begin-task`: the tensors that the method's server hands out.
+        task: For the step `begin-task`: the number of the task.
+        seen: The exchange of this client's last answer that arrived. Events of later answers are
+            sent again.
+    """
 
     run: str
     exchange: int
     steps: tuple[Step, ...]
     model: Tensors
-    handed: Tensors = field(default_factory=dict)  # for `begin-task`
-    task: int = 0  # for `begin-task`: which one
-    seen: int = 0  # the exchange of this client's last answer that came
+    handed: Tensors = field(default_factory=dict)
+    task: int = 0
+    seen: int = 0
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A client to the server."""
+    """A client's answer to a request.
+
+    Args:
+        run: The run of the request.
+        exchange: The number of the request's exchange.
+        client: The number of the client.
+        status: Where the client is.
+        learned: Mini-batches that it has learned so far.
+        released: Updates that have left it so far.
+        events: The events since its last answer that arrived.
+        update: Its update, at a communication point or at the end of a task.
+        labels: Labels that it has met and that have no place yet.
+    """
 
     run: str
     exchange: int
     client: int
     status: Status
-    learned: int  # mini-batches so far
-    released: int  # updates that have left it so far
-    events: list[Event]  # since the last answer that came
-    update: Update | None  # at a communication point, or at the end of a task
-    labels: list[str] = field(default_factory=list)  # words that it needs a place for
+    learned: int
+    released: int
+    events: list[Event]
+    update: Update | None
+    labels: list[str] = field(default_factory=list)
 
 
 def pack_request(request: Request) -> State:
-    """A request as a state: tensors and plain values."""
+    """Converts a request to a state: tensors and plain values."""
     return {**vars(request), "steps": list(request.steps)}
 
 
 def unpack_request(state: State) -> Request:
-    """The inverse of `pack_request`."""
+    """Reads a request that `pack_request` has packed."""
     return Request(**{**state, "steps": tuple(state["steps"])})
 
 
-def pack_reply(reply: Reply) -> State:
-    """A reply as a state."""
+def pack_reply(reply: Reply) -> Flat:
+    """Converts a reply to a flat state.
+
+    This is the one place where an update is flattened: the checkpoint, the audit file and the
+    message take it as it is.
+    """
     update = pack_update(reply.update) if reply.update is not None else None
-    return {**vars(reply), "events": [to_json(event) for event in reply.events], "update": update}
+    events = [to_json(event) for event in reply.events]
+    return flatten({**vars(reply), "events": events, "update": update})
 
 
 def unpack_reply(state: State) -> Reply:
-    """The inverse of `pack_reply`."""
+    """Reads a reply that `pack_reply` has packed, after it has been unflattened."""
     update = unpack_update(state["update"]) if state["update"] is not None else None
     events = [from_json(event) for event in state["events"]]
     return Reply(**{**state, "events": events, "update": update, "labels": state["labels"]})
 
 
 def pack_update(update: Update) -> State:
-    """An update as a state."""
+    """Converts an update to a state."""
     return {**vars(update), "classes": [list(item) for item in sorted(update.classes.items())]}
 
 
 def unpack_update(state: State) -> Update:
-    """The inverse of `pack_update`."""
+    """Reads an update that `pack_update` has packed."""
     return Update(**{**state, "classes": dict(state["classes"])})

@@ -1,9 +1,8 @@
-"""A client on its own: it answers the server's requests, and keeps its state where it is.
+"""Answers the server's requests for one client, and keeps the client's state in a folder.
 
-Before an answer leaves, everything is in the party's folder, whole or not at all: the client with
-its memory and stream, the number of the exchange and the answer itself. So a party that is killed
-at any moment goes on where it was, and a request that comes twice is answered twice but learned
-once.
+Before an answer leaves, everything is in the folder, whole or not at all: the client with its
+memory and stream, the number of the exchange and the answer itself. So a process that is killed at
+any moment goes on where it was, and a request that comes twice is answered twice but learned once.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from ofcl.client import Client
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.sample import StreamError
 from ofcl.engines.local import LocalEngine
-from ofcl.engines.messages import Reply, Request, Status, pack_reply, unpack_reply
+from ofcl.engines.messages import Reply, Request, Status, pack_reply
 from ofcl.errors import OfclError
-from ofcl.events import Event
-from ofcl.state import State
+from ofcl.events import Event, from_json
+from ofcl.state import Flat, State, flatten
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.storage.encryption import Seal
 
 
 class OldRequest(OfclError):
-    """A request from before what the party has already answered."""
+    """A request of an exchange before the one that was answered last."""
 
 
 class _NothingToLearn(Exception):
@@ -33,11 +32,19 @@ class _NothingToLearn(Exception):
 
 
 class Responder:
-    """One client and its folder; `make` builds the client as it is at the beginning.
+    """Answers requests for one client.
 
-    Where streams are live, it answers that it is still learning when nothing has come for
-    `patience` seconds, or when it has met labels for which it must ask (`asked`). `leaving` says
-    what is told of events; `note` is kept with what is saved. With a `seal` all of it is encrypted.
+    Args:
+        folder: Where the client's state is kept, in one folder a run.
+        make: Builds the client as it is at the beginning of a run.
+        tell: Is given each line for the user.
+        patience: Where streams are live: after so many seconds without a sample it answers that the
+            client is still learning.
+        asked: Gives the labels that the client has met and that have no place yet. While there are
+            any, the client does not wait for its stream.
+        leaving: Chooses, of the events of an exchange, those that are sent to the server.
+        note: Gives plain values to be saved beside the client's state.
+        seal: Encrypts all that is saved; None: it is saved openly.
     """
 
     def __init__(
@@ -57,41 +64,55 @@ class Responder:
         self._note, self._seal = note, seal
         self._client: Client | None = None
         self._run = ""
-        self._last: Reply | None = None
-        # Events, each with its exchange, of answers that may not have come.
+        self._last: Flat | None = None  # the answer that was given last
+        # Events, each with its exchange, of answers that may not have arrived.
         self._unseen: list[tuple[int, Event]] = []
 
-    def answer(self, request: Request) -> Reply:
-        """Does what is asked, and saves it before the answer is given."""
+    def answer(self, request: Request) -> Flat:
+        """Does what a request asks for, and saves the client before the answer is given.
+
+        Args:
+            request: The server's request.
+
+        Returns:
+            The reply (`pack_reply`). For the exchange that was answered last it is the same again.
+
+        Raises:
+            OldRequest: If a later exchange has been answered.
+            StreamError: If the stream fails. What was learned until then is saved.
+        """
         client = self._ready(request.run)
-        if self._last is not None and request.exchange <= self._last.exchange:
-            if request.exchange == self._last.exchange:
+        answered = self._answered()
+        if self._last is not None and answered is not None and request.exchange <= answered:
+            if request.exchange == answered:
                 return self._last
             raise OldRequest(
-                f"client {client.number} has answered exchange {self._last.exchange} and does not "
+                f"client {client.number} has answered exchange {answered} and does not "
                 f"go back to {request.exchange}"
             )
         try:
-            events, failure = self._learned(request, client)
-            unseen = [(n, e) for n, e in self._unseen if n > request.seen]
-            told = self._leaving(events)
-            self._unseen = unseen + [(request.exchange, event) for event in told]
-            self._last = self._made(request, client)
+            events, failure = self._learn(request, client)
+            unseen = [(n, event) for n, event in self._unseen if n > request.seen]
+            self._unseen = unseen + [(request.exchange, event) for event in self._leaving(events)]
+            self._last = pack_reply(self._reply(request, client))
             self._save(client)
         except BaseException:
-            self._client = None  # it may be half changed; what was saved is whole
+            self._client = None  # it may be half changed; the one on the disk is whole
             raise
         if failure is not None:
             raise failure
         return self._last
 
-    def _learned(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
-        """Does what is asked, up to the next communication point or to where the stream fails."""
+    def _answered(self) -> int | None:
+        """The exchange that was answered last."""
+        return None if self._last is None else int(self._last.tree["exchange"])
+
+    def _learn(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
+        """Learns up to the next communication point, or to where the stream fails."""
         engine = LocalEngine([client], pause=self._pausing(client))
         device = next(client.model.parameters()).device
-        model, handed = (
-            all_to_device(tensors, device) for tensors in (request.model, request.handed)
-        )
+        model = all_to_device(request.model, device)
+        handed = all_to_device(request.handed, device)
         for step in request.steps:
             if step != "begin-task":
                 engine.receive(model, [client.number] if step == "take" else [])
@@ -123,19 +144,19 @@ class Responder:
 
     def _ready(self, run: str) -> Client:
         """The client of a run as it was left, perhaps by another process; or a new one."""
-        known = self._last.exchange if self._last is not None else None
-        if self._client is None or run != self._run or known != newest(self._folder / run):
+        saved = newest(self._folder / run)
+        if self._client is None or run != self._run or self._answered() != saved:
             self._client, self._run, self._last = self._make(), run, None
             self._unseen = []
             checkpoint = load_checkpoint(self._folder / run, self._tell, self._seal)
             if checkpoint is not None:
                 self._client.load_state(checkpoint.state["client"])
-                self._last = unpack_reply(checkpoint.state["reply"])
-                numbers = checkpoint.state["numbers"]
-                self._unseen = list(zip(numbers, self._last.events, strict=True))
+                self._last = flatten(checkpoint.state["reply"])
+                events = map(from_json, self._last.tree["events"])
+                self._unseen = list(zip(checkpoint.state["numbers"], events, strict=True))
         return self._client
 
-    def _made(self, request: Request, client: Client) -> Reply:
+    def _reply(self, request: Request, client: Client) -> Reply:
         status: Status = "learning"
         if client.waiting:
             status = "waiting"
@@ -159,12 +180,11 @@ class Responder:
 
     def _save(self, client: Client) -> None:
         assert self._last is not None
-        numbers = [number for number, _ in self._unseen]
         state = {
             "client": client.state(),
-            "reply": pack_reply(self._last),
-            "numbers": numbers,
+            "reply": self._last,
+            "numbers": [number for number, _ in self._unseen],
             "note": self._note(),
         }
-        checkpoint = Checkpoint(self._last.exchange, 0.0, state)
+        checkpoint = Checkpoint(self._last.tree["exchange"], 0.0, state)
         save_checkpoint(self._folder / self._run, checkpoint, self._seal)

@@ -1,6 +1,6 @@
-"""What is sent as Flower's records: the tensors as one piece of bytes, plain values as JSON.
+"""States as Flower's records: the tensors as one piece of bytes, plain values as JSON.
 
-The bytes are safetensors, which is read without running code; one piece travels faster than
+The bytes are safetensors, which are read without running code; one piece travels faster than
 hundreds.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from safetensors.torch import load, save
 
 from ofcl.errors import OfclError
-from ofcl.state import State, flatten, unflatten
+from ofcl.state import Flat, State, flatten, unflatten
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 EXTRA = "Flower is not installed: pip install 'ofcl[flower]'"
 
 
-def as_records(state: State) -> RecordDict:
-    """A state as records."""
+def as_records(state: State | Flat) -> RecordDict:
+    """Converts a state to Flower's records.
+
+    Args:
+        state: The state, flattened or not.
+    """
     from flwr.app import ConfigRecord, RecordDict
 
     tensors, tree = flatten(state)
@@ -33,9 +37,14 @@ def as_records(state: State) -> RecordDict:
 
 
 def from_records(records: RecordDict) -> State:
-    """The inverse of `as_records`; ValueError or KeyError where something else was sent."""
-    sent = records.config_records["state"]
-    tensors, values = sent["tensors"], sent["values"]
+    """Reads a state from the records that `as_records` has made of it.
+
+    Raises:
+        KeyError: If something else was sent.
+        ValueError: If something else was sent.
+    """
+    record = records.config_records["state"]
+    tensors, values = record["tensors"], record["values"]
     if not isinstance(tensors, bytes) or not isinstance(values, str):
         raise ValueError("what was sent is no state")
     state: State = unflatten(load(tensors), json.loads(values))
@@ -43,7 +52,11 @@ def from_records(records: RecordDict) -> State:
 
 
 def check_flower() -> None:
-    """Refuses to go on without Flower, and keeps it from talking to anybody but us."""
+    """Refuses to go on without Flower, and turns off its telemetry and its search for updates.
+
+    Raises:
+        OfclError: If Flower is not installed.
+    """
     os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

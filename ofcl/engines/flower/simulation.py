@@ -1,8 +1,8 @@
 """Flower's simulation engine: clients in Ray's processes, on this machine or on a cluster.
 
-A process serves many clients, one after the other, so each client lives in its own folder
-(`party.py`); a process keeps the last few in memory. The folders must be reachable from every
-machine of a cluster.
+A process serves many clients, one after the other, so each client's state is in a folder of its own
+(`engines/responder.py`); a process keeps the last few clients in memory. The folders must be
+reachable from every machine of a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 
 from ofcl.client import Client
 from ofcl.engines.flower.records import as_records, check_flower, from_records
-from ofcl.engines.messages import Request, pack_reply, pack_request, unpack_request
+from ofcl.engines.messages import Request, pack_request, unpack_request
 from ofcl.engines.responder import Responder
 from ofcl.errors import OfclError
 from ofcl.state import State
@@ -35,13 +35,18 @@ LOOK_AGAIN = 0.01  # seconds between two looks for answers
 STARTING = 120.0  # seconds that Ray may take to start
 
 MakeClient = Callable[[int], Client]
-"""The number of a client → it, as it is at the beginning."""
+"""Builds the client of a number, as it is at the beginning of a run."""
 
 
 class Simulation:
-    """A courier to clients in Ray's processes.
+    """Clients in Ray's processes: a `Channel` that reaches all of them, however long it takes.
 
-    `make` goes to these processes by pickle: it should hold names and paths rather than data.
+    Args:
+        clients: The number of clients.
+        folder: Where each client's state is kept, in a folder named by its number.
+        make: Is called once in each process and gives the function that builds clients there. It
+            goes to these processes by pickle: it should hold names and paths rather than data.
+        ray: The address of Ray's cluster; None: this machine.
     """
 
     def __init__(
@@ -56,8 +61,8 @@ class Simulation:
         self._nodes: dict[int, int] = {}  # by the number of the client
 
     def _start(self) -> None:
-        # Whoever leaves a run in the middle, by an error of his own, shall not wait for Flower's
-        # threads for ever; they are waited for before anything of `atexit` is called.
+        # A caller that leaves a run in the middle, by an error of its own, shall not wait for
+        # Flower's threads for ever; Python waits for them before it calls anything of `atexit`.
         threading._register_atexit(self._over.set)  # type: ignore[attr-defined]
         self._thread.start()
         self._grid = self._wait_for_grid()
@@ -79,7 +84,7 @@ class Simulation:
             run_simulation(
                 server, app, num_supernodes=self._clients, backend_config=_backend(self._ray)
             )
-        except BaseException as error:  # it is told where somebody waits for an answer
+        except BaseException as error:  # raised where an answer is waited for
             self._failure = error
 
     def _wait_for_grid(self) -> Grid:
@@ -104,19 +109,31 @@ class Simulation:
         return {int(state["client"]): node for node, state in answers.items()}
 
     def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
-        """Every client answers, however long it takes; the first time, Ray is started."""
+        """Sends requests, and waits until every client has answered.
+
+        The first call starts Ray.
+
+        Args:
+            requests: The requests by the numbers of the clients.
+
+        Returns:
+            The replies by the numbers of the clients.
+
+        Raises:
+            OfclError: If the simulation cannot be started or has ended, or a client has failed.
+        """
         if not self._nodes:
             self._start()
-        asked = {self._nodes[k]: pack_request(request) for k, request in requests.items()}
-        answers = self._ask(asked)
+        contents = {self._nodes[k]: pack_request(request) for k, request in requests.items()}
+        answers = self._ask(contents)
         return {k: answers[self._nodes[k]] for k in requests}
 
-    def _ask(self, asked: Mapping[int, State]) -> dict[int, State]:
+    def _ask(self, contents: Mapping[int, State]) -> dict[int, State]:
         from flwr.app import Message
 
         messages = [
-            Message(as_records(state), dst_node_id=node, message_type="query.ofcl")
-            for node, state in asked.items()
+            Message(as_records(content), dst_node_id=node, message_type="query.ofcl")
+            for node, content in contents.items()
         ]
         answers = {}
         for message in self._grid.send_and_receive(messages):
@@ -145,7 +162,12 @@ def _backend(ray: str | None) -> dict[str, Any]:
 
 
 def client_app(folder: str, make: Callable[[], MakeClient]) -> ClientApp:
-    """What runs in Ray's processes."""
+    """Makes the app that answers requests in Ray's processes.
+
+    Args:
+        folder: Where each client's state is kept.
+        make: Gives the function that builds clients.
+    """
     from flwr.app import Message
     from flwr.clientapp import ClientApp
 
@@ -153,29 +175,38 @@ def client_app(folder: str, make: Callable[[], MakeClient]) -> ClientApp:
 
     @app.query("ofcl")
     def answer(message: Message, context: Context) -> Message:
-        number, state = int(str(context.node_config["partition-id"])), from_records(message.content)
-        if not state:
+        number = int(str(context.node_config["partition-id"]))
+        request = from_records(message.content)
+        if not request:  # it asks which client this node is
             return Message(as_records({"client": number}), reply_to=message)
         torch.set_num_threads(1)  # the processes share the cores
-        reply = parties(folder, make, number).answer(unpack_request(state))
-        return Message(as_records(pack_reply(reply)), reply_to=message)
+        reply = responder(folder, make, number).answer(unpack_request(request))
+        return Message(as_records(reply), reply_to=message)
 
     return app
 
 
-_PARTIES: OrderedDict[tuple[str, int], Responder] = OrderedDict()  # of this process
+_RESPONDERS: OrderedDict[tuple[str, int], Responder] = OrderedDict()  # of this process
 _MAKERS: dict[str, MakeClient] = {}
 
 
-def parties(folder: str, make: Callable[[], MakeClient], number: int) -> Responder:
-    """A client of this process; only the last few stay in memory, all are on the disk."""
+def responder(folder: str, make: Callable[[], MakeClient], number: int) -> Responder:
+    """Gives the responder of a client in this process.
+
+    Only the last few stay in memory; the state of all clients is on the disk.
+
+    Args:
+        folder: Where each client's state is kept.
+        make: Gives the function that builds clients.
+        number: The number of the client.
+    """
     if folder not in _MAKERS:
         _MAKERS.clear()
         _MAKERS[folder] = make()
-    party = _PARTIES.pop((folder, number), None)
-    if party is None:
-        party = Responder(Path(folder) / str(number), functools.partial(_MAKERS[folder], number))
-    _PARTIES[folder, number] = party
-    while len(_PARTIES) > KEPT:
-        _PARTIES.popitem(last=False)
-    return party
+    found = _RESPONDERS.pop((folder, number), None)
+    if found is None:
+        found = Responder(Path(folder) / str(number), functools.partial(_MAKERS[folder], number))
+    _RESPONDERS[folder, number] = found
+    while len(_RESPONDERS) > KEPT:
+        _RESPONDERS.popitem(last=False)
+    return found

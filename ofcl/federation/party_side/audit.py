@@ -11,18 +11,25 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ofcl.state import State, flatten, nbytes
+from ofcl.state import Flat, State, flatten, nbytes
 
 FILE = "audit.jsonl"
 
 
-def fields_of(message: State) -> list[dict[str, Any]]:
-    """Every field of a message, with what it is and its bytes.
+def fields_of(message: State | Flat) -> list[dict[str, Any]]:
+    """Lists every field of a message, with its type and its bytes.
+
+    Args:
+        message: The message, flattened or not.
+
+    Returns:
+        For each field its path ("field"), its type ("type") and its size ("bytes"): a tensor's own,
+        or the length as JSON.
 
     >>> fields_of({"reply": {"learned": 12}})
     [{'field': 'reply.learned', 'type': 'int', 'bytes': 2}]
     """
-    tensors, _ = flatten(message)
+    tensors, tree = flatten(message)
     fields: list[dict[str, Any]] = []
 
     def walk(value: Any, path: str) -> None:
@@ -34,22 +41,30 @@ def fields_of(message: State) -> list[dict[str, Any]]:
             for key, item in value.items():
                 walk(item, f"{path}.{key}".lstrip("."))
         else:
-            several = isinstance(value, list | tuple)
-            kind = f"list of {len(value)}" if several else type(value).__name__
+            kind = f"list of {len(value)}" if isinstance(value, list) else type(value).__name__
             fields.append({"field": path, "type": kind, "bytes": len(json.dumps(value))})
 
-    walk(message, "")
+    walk(tree, "")
     return fields
 
 
 class Audit:
-    """Writes what leaves a party."""
+    """A party's audit file.
+
+    Args:
+        folder: The party's folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
 
-    def write(self, message: State, **about: Any) -> None:
-        """Appends a line, and makes sure that it outlasts a power cut."""
+    def write(self, message: State | Flat, **about: Any) -> None:
+        """Appends a line about a message, and makes sure that it outlasts a power cut.
+
+        Args:
+            message: The message that is about to leave.
+            **about: More for the line: the kind of message, the run, the exchange.
+        """
         fields = fields_of(message)
         line = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, check_flower, from_records
 from ofcl.errors import OfclError
-from ofcl.state import State
+from ofcl.state import Flat, State
 from ofcl.storage.atomic_files import write_whole
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RunOver(Exception):
     """The run of a message has ended."""
 
 
-class Fleet:
+class FlowerConnection:
     """The connection of one party; it stops trying to reach the server when it is `leaving`."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Fleet:
 
     # Transfer and going
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> FlowerConnection:
         from flwr.supercore.heartbeat import HeartbeatSender
         from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
@@ -213,7 +213,7 @@ class Fleet:
 
     # Messages
 
-    def serve(self, answer: Callable[[State], State], failed: Callable[[], None]) -> None:
+    def serve(self, answer: Callable[[State], State | Flat], failed: Callable[[], None]) -> None:
         """Answers messages for ever; `failed` is called before the server hears of a failure."""
         self._failed = failed
         while True:
@@ -226,7 +226,7 @@ class Fleet:
             except RunOver:
                 self._tell("a message of a run that has ended, or that was cut off, was dropped")
 
-    def _send(self, received: Message, content: State | None) -> None:
+    def _send(self, received: Message, content: State | Flat | None) -> None:
         """Sends an answer; if it gets lost for good, the server will ask again."""
         from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
@@ -239,7 +239,9 @@ class Fleet:
         else:
             self._tell("an answer could not be sent")
 
-    def _answered(self, message: Message, answer: Callable[[State], State]) -> State | None:
+    def _answered(
+        self, message: Message, answer: Callable[[State], State | Flat]
+    ) -> State | Flat | None:
         """The answer; None: it failed, and why is told here alone."""
         try:
             return answer(from_records(message.content))
@@ -284,7 +286,7 @@ class Fleet:
         message.metadata.__dict__["_message_id"] = head.message_id
         return message  # type: ignore[no-any-return]
 
-    def _reply(self, received: Message, content: State | None) -> None:
+    def _reply(self, received: Message, content: State | Flat | None) -> None:
         from flwr.app import Error, Message
         from flwr.app.message import remove_content_from_message
         from flwr.common.constant import ErrorCode

@@ -1,0 +1,80 @@
+"""Taking part in a federation as one party: everything that `ofcl federation client` starts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ofcl.federation.party_side.flower_client import FlowerConnection
+from ofcl.federation.party_side.member import RUNS, Member
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.setup.folders import PartyFolder
+from ofcl.state import State
+from ofcl.storage.checkpoint import seal_open
+from ofcl.storage.encryption import Seal
+
+
+def take_part(
+    party: PartyFolder,
+    values: State,
+    *,
+    leaving: threading.Event,
+    share: bool = False,
+    class_counts: bool = True,
+    seal: Seal | None = None,
+    address: str | None = None,
+    insecure: bool = False,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Takes part as one party until the process is stopped.
+
+    A process that is killed goes on where it was when it is started again.
+
+    Args:
+        party: The party's folder.
+        values: The settings that a party decides for itself: `dataset` and how it is read.
+        leaving: Is set when the process is about to end: the server is not called any more.
+        share: Learns only this party's share of the dataset, as `ofcl run` deals it.
+        class_counts: False: nothing that leaves says how many samples of a class there are.
+        seal: Encrypts all that is saved here, and what was saved before; None: saves it openly.
+        address: The server's host and port; None: as the party was handed it.
+        insecure: Speaks to the server without TLS.
+        tell: Is given each line of the party's log.
+
+    Raises:
+        OfclError: If the folder is in use, the data cannot be read, or the server refuses the
+            party.
+    """
+    address = address or party.server
+    with party.used():
+        if seal is not None:
+            seal_saved(party.folder / RUNS, seal, tell)
+        source = open_source(values, share, tell)
+        member = Member(
+            party.folder,
+            party.party,
+            party.number,
+            source,
+            class_counts=class_counts,
+            seal=seal,
+            tell=tell,
+        )
+        authority = None if insecure else party.authority.read_bytes()
+        key = party.key.read_bytes()
+        with FlowerConnection(address, authority, key, party.folder, tell, leaving) as connection:
+            tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
+            connection.serve(member.answer, member.failed)
+
+
+def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:
+    """Encrypts what was saved of all runs before there was a key.
+
+    Args:
+        runs: The folder with a folder for each run.
+        seal: Encrypts.
+        tell: Is told of every checkpoint that is damaged and could not be encrypted.
+    """
+    for folder in sorted(runs.glob("*")):
+        for path in seal_open(folder, seal):
+            tell(f"'{path}' is damaged and could not be encrypted: delete it")
