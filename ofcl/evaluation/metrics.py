@@ -1,4 +1,4 @@
-"""Accuracy, forgetting and what else is measured; from counts that add up in any order."""
+"""Accuracy, forgetting and other metrics, from counts that add up in any order."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ Row = list[float | None]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what is there; None when nothing is.
+    """Averages the values that are not None; None if there are none.
 
     >>> mean([1.0, None, 3.0])
     2.0
     """
-    there = [value for value in values if value is not None]
-    return math.fsum(there) / len(there) if there else None
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def accuracies(hits: Hits, tasks: int) -> Row:
-    """The accuracy on each of the tasks; None for those not reached.
+    """Computes the accuracy on each task; None for tasks that were not reached.
 
     >>> accuracies([[[0, 3, 4], [1, 0, 1]]], tasks=2)
     [60.0, None]
+
+    Args:
+        hits: For each task that was reached, `[class, right predictions, samples]` of each class.
+        tasks: The number of tasks.
     """
     row: Row = [None] * tasks
     for task, classes in enumerate(hits):
@@ -36,7 +40,7 @@ def accuracies(hits: Hits, tasks: int) -> Row:
 
 
 def balanced_accuracy(hits: Hits) -> float | None:
-    """The mean over classes of the share of its samples that were recognised, in percent.
+    """Averages the accuracy on each class over all classes, in percent.
 
     >>> balanced_accuracy([[[0, 3, 4], [1, 0, 1]]])
     37.5
@@ -45,7 +49,7 @@ def balanced_accuracy(hits: Hits) -> float | None:
 
 
 def merge(hits: Sequence[Hits]) -> Hits:
-    """Counts of several clients in one.
+    """Adds up the counts of several clients.
 
     >>> merge([[[[0, 1, 2]]], [[[0, 2, 2]], [[1, 0, 1]]]])
     [[[0, 3, 4]], [[1, 0, 1]]]
@@ -61,7 +65,7 @@ def merge(hits: Sequence[Hits]) -> Hits:
 
 
 def to_its_end(matrix: Sequence[Row]) -> list[Row]:
-    """The matrix of a client up to the last task that it has been tested after.
+    """Cuts a client's matrix off behind the last task after which it was tested.
 
     >>> to_its_end([[90.0, None, None], [40.0, 80.0, None], [None, None, None]])
     [[90.0, None], [40.0, 80.0]]
@@ -72,22 +76,22 @@ def to_its_end(matrix: Sequence[Row]) -> list[Row]:
 
 
 def falls(matrix: Sequence[Row]) -> Row:
-    """How far each task but the last has fallen from its best.
+    """Computes how far the accuracy on each task but the last has fallen from its best.
 
     >>> falls([[90.0, None], [40.0, 80.0]])
     [50.0]
     """
-    found: Row = []
+    fallen: Row = []
     for task in range(len(matrix) - 1):
         before = [row[task] for row in matrix[:-1]]
         best = max((value for value in before if value is not None), default=None)
         last = matrix[-1][task]
-        found.append(None if best is None or last is None else best - last)
-    return found
+        fallen.append(None if best is None or last is None else best - last)
+    return fallen
 
 
 def last_accuracy(matrix: Sequence[Row]) -> float | None:
-    """A of one client: the mean over tasks of the accuracy after the last one.
+    """Computes A of one client: the mean accuracy on all tasks after the last one.
 
     >>> last_accuracy([[90.0, None], [40.0, 80.0]])
     60.0
@@ -96,7 +100,7 @@ def last_accuracy(matrix: Sequence[Row]) -> float | None:
 
 
 def forgetting(matrix: Sequence[Row]) -> float | None:
-    """F of one client: how far each task but the last has fallen from its best, on average.
+    """Computes F of one client: how far tasks have fallen from their best, on average.
 
     >>> forgetting([[90.0, None], [40.0, 80.0]])
     50.0
