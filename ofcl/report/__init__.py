@@ -1,10 +1,15 @@
 """Looking at runs: comparing them, a page, figures, tables, experiment trackers.
 
-recorded_runs    runs as they lie on disk
-comparison       A and F of experiments side by side; `significance`: is a difference real?
-series, figures  curves from events, and the pictures of them
-sections, page   what the page shows, and the page; `follow` keeps it up to date
-memory_samples   what memories hold, to look at
+recorded_runs    runs as they lie on disk; `grouping`: which of them are one experiment
+comparison       A and F of experiments side by side
+spread           means and deviations; `significance`: is a difference real?
+series, figures  curves from events, and drawings of them; `drawn`: with caption and numbers
+memory_samples   clients' memories to look at; `sample_content`: pictures, texts, numbers
+sections         the sections of a run on the page; `side_by_side`: those of several experiments
+page             the page; `follow` serves it and keeps it up to date
 result_tables    tables of results, in the `formats` CSV, LaTeX and Markdown
-trackers         TensorBoard, MLflow, Weights & Biases
+trackers         logging to TensorBoard, MLflow, Weights & Biases (`tracker_kinds`), all of them the
+                 same numbers (`tracked_numbers`)
+
+May import everything but `bench`, `reproduce` and `cli`, which may import it.
 """

@@ -9,7 +9,8 @@ from ofcl.cli import run_loop
 from ofcl.cli.run_loop import drive
 from ofcl.events import Evaluated, Learned, Round, TaskEnded
 from ofcl.report import trackers
-from ofcl.report.trackers import END, Meter, check_trackers
+from ofcl.report.tracked_numbers import END, Meter
+from ofcl.report.trackers import check_trackers
 from tests.conftest import TINY
 
 VALUES = {**TINY, "method": "er"}
