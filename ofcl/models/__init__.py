@@ -1,4 +1,12 @@
-"""The models: ordinary PyTorch modules with a linear `head` over the classes."""
+"""The models: ordinary PyTorch modules with a linear `head` over the classes.
+
+mlp          for vectors
+resnet       for images; `norm` has its batch normalisation
+generators   of the generative methods
+head         outputs for new classes
+
+A new one is a file here and a line in `MODELS`. May import `compute`, `state` and `seeds`.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +23,33 @@ from ofcl.models.resnet import SlimResNet18
 
 @dataclass(frozen=True)
 class ModelSize:
-    """What a model is built from."""
+    """The sizes that a model is built with.
 
-    shape: tuple[int, ...]  # of one sample
+    Args:
+        shape: Of one sample.
+        classes: Outputs of the head.
+        width: Channels of networks for images, where slim ResNet-18 has 20.
+        hidden: Units of the MLP.
+        mean: The mean of each channel that images are normalised with.
+        std: The standard deviation of each channel that they are normalised with.
+    """
+
+    shape: tuple[int, ...]
     classes: int
     width: int = 20
     hidden: int = 512
-    mean: tuple[float, ...] = ()  # that images are normalised with
+    mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model by what it is for and how it is built."""
+    """A model that settings can name.
+
+    Args:
+        summary: What it is for, in a few words.
+        build: Makes the module.
+    """
 
     summary: str
     build: Callable[[ModelSize], nn.Module]

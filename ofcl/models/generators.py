@@ -1,4 +1,4 @@
-"""The networks of the generative baselines: MFCL's generator, and FedCIL's generator and critic."""
+"""The networks of the generative methods: MFCL's generator, and FedCIL's generator and critic."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-NOISE = 1000  # values that MFCL's generator starts from
-ACGAN_NOISE = 100  # … and FedCIL's, besides one for each class
-ACGAN_SIDE = 32
+NOISE = 1000  # numbers that MFCL's generator makes an image of
+ACGAN_NOISE = 100  # numbers that FedCIL's makes one of, besides one for each class
+ACGAN_SIDE = 32  # of the images that FedCIL's networks work on
 
 
 class ImageGenerator(nn.Module):
-    """MFCL: noise → images as the classifier takes them; nobody tells it of which class.
+    """MFCL's generator: it makes normalised images of noise, without being given a class.
 
     Its last layer brings every channel to mean 0 and deviation 1, as normalised images have.
 
     >>> ImageGenerator((3, 32, 32))(torch.zeros(2, NOISE)).shape
     torch.Size([2, 3, 32, 32])
+
+    Args:
+        shape: Of an image: (colours, side, side).
+        channels: Of its first layers.
     """
 
     def __init__(self, shape: tuple[int, ...], channels: int = 128) -> None:
@@ -41,14 +45,20 @@ class ImageGenerator(nn.Module):
         self.last = nn.BatchNorm2d(colours, affine=False)
 
     def forward(self, noise: Tensor) -> Tensor:
-        """Noise (n, 1000) → images (n, channels, side, side)."""
+        """Makes images (n, colours, side, side) of noise (n, 1000)."""
         x = self.norm(self.linear(noise).view(-1, *self._start))
         images: Tensor = self.last(self.layers(x))
         return images
 
 
 class ClassGenerator(nn.Module):
-    """FedCIL: noise that begins with the class → images of 32 × 32 with values from −1 to 1."""
+    """FedCIL's generator: it makes images of given classes, with values from −1 to 1.
+
+    Args:
+        colours: Channels of the images.
+        classes: How many classes there are.
+        channels: Of its first layer.
+    """
 
     def __init__(self, colours: int, classes: int, channels: int = 384) -> None:
         super().__init__()
@@ -67,14 +77,23 @@ class ClassGenerator(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, noise: Tensor, y: Tensor) -> Tensor:
-        """Noise (n, 100 + classes) and classes (n,) → images (n, colours, 32, 32)."""
+        """Makes images (n, colours, 32, 32).
+
+        Args:
+            noise: (n, 100 + classes); the first numbers are replaced by the class.
+            y: Classes (n,).
+        """
         noise = torch.cat([F.one_hot(y, self.classes).to(noise), noise[:, self.classes :]], 1)
         images: Tensor = self.layers(self.linear(noise)[:, :, None, None])
         return images
 
 
 class Dropout(nn.Module):
-    """Dropout whose draws are nobody else's: those of a generator that is seeded from outside."""
+    """Dropout that draws from a generator of its own, seeded with `seed`.
+
+    Args:
+        share: The share of features that is left out in training.
+    """
 
     def __init__(self, share: float = 0.5) -> None:
         super().__init__()
@@ -82,11 +101,11 @@ class Dropout(nn.Module):
         self._generator: torch.Generator | None = None
 
     def seed(self, seed: int) -> None:
-        """Starts the draws anew."""
+        """Starts the draws anew from a seed."""
         self._seed, self._generator = seed, None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features, in training with a share of them left out."""
+        """Leaves a share of the features out, in training."""
         if not self.training:
             return x
         if self._generator is None:
@@ -96,7 +115,12 @@ class Dropout(nn.Module):
 
 
 class Critic(nn.Module):
-    """FedCIL: features from which one head tells real from made, and another the class."""
+    """FedCIL's critic without its heads: the features by which images are judged.
+
+    Args:
+        colours: Channels of the images.
+        channels: Of its first layer.
+    """
 
     def __init__(self, colours: int, channels: int = 16) -> None:
         super().__init__()
@@ -113,19 +137,28 @@ class Critic(nn.Module):
         self.features = (channels << 5) * 4 * 4
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (n, colours, 32, 32) → features (n, …)."""
+        """Computes features (n, …) of images (n, colours, 32, 32)."""
         features: Tensor = self.layers(x).flatten(1)
         return features
 
 
 class ACGAN(nn.Module):
-    """FedCIL's whole model: the classifier is the critic's second head.
+    """FedCIL's whole model: a generator, and a critic with two heads.
 
-    Images come normalised and smaller than 32 × 32 are padded; those made are brought to the same.
+    `real` tells real images from made ones; `head` tells the classes apart, and is the classifier.
+    Images are normalised. Those smaller than 32 × 32 are padded in black, and made images are cut
+    and normalised to match.
 
     >>> gan = ACGAN((1, 28, 28), 10, mean=(0.5,), std=(0.5,), channels=2)
     >>> gan(torch.zeros(3, 1, 28, 28)).shape, gan.make(torch.zeros(3, 110), torch.arange(3)).shape
     (torch.Size([3, 10]), torch.Size([3, 1, 28, 28]))
+
+    Args:
+        shape: Of an image: (colours, side, side).
+        classes: How many classes there are.
+        mean: The mean of each channel that images are normalised with.
+        std: The standard deviation of each channel that they are normalised with.
+        channels: Of the critic's first layer; the generator's has 24 times as many.
     """
 
     def __init__(
@@ -143,20 +176,26 @@ class ACGAN(nn.Module):
         self.critic = Critic(shape[0], channels)
         self.real = nn.Linear(self.critic.features, 1)
         self.head = nn.Linear(self.critic.features, classes)
-        self.apply(_start)
+        self.apply(_start_weights)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (n, …) → logits (n, classes)."""
+        """Computes the class logits (n, classes) of images (n, …)."""
         logits: Tensor = self.head(self.features(x))
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Images → what both heads see."""
+        """Computes the inputs of both heads."""
         features: Tensor = self.critic(self._padded(x))
         return features
 
     def make(self, noise: Tensor, y: Tensor, generator: ClassGenerator | None = None) -> Tensor:
-        """Images of these classes, as the classifier takes them; by another generator if given."""
+        """Makes normalised images (n, colours, side, side).
+
+        Args:
+            noise: (n, 100 + classes).
+            y: The classes of the images (n,).
+            generator: Makes them instead of the model's own.
+        """
         images: Tensor = (generator or self.generator)(noise, y)
         before = (ACGAN_SIDE - self._side) // 2
         cut = slice(before, before + self._side)
@@ -176,8 +215,8 @@ class ACGAN(nn.Module):
         return torch.tensor(values, device=like.device).view(-1, 1, 1)
 
 
-def _start(module: nn.Module) -> None:
-    """The usual start of such networks: narrow normal weights."""
+def _start_weights(module: nn.Module) -> None:
+    """Draws narrow normal weights, the usual start of such networks."""
     if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
         nn.init.normal_(module.weight, 0.0, 0.02)
     elif isinstance(module, nn.BatchNorm2d) and module.weight is not None:

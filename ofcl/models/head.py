@@ -1,7 +1,7 @@
-"""Growing the head: an output for a class that nobody announced; those there do not change.
+"""Heads that grow: an output for every new class; the old outputs do not change.
 
-A new output starts from values that depend on the run's seed and the class's place alone, so that
-all parties give it the same, whenever they hear of the class.
+A new output starts from values that depend only on the run's seed and the class. So all clients
+and the server start it from the same values, whenever they hear of the class.
 """
 
 from __future__ import annotations
@@ -13,21 +13,31 @@ from ofcl.seeds import generator
 from ofcl.state import Tensors
 
 WEIGHT, BIAS = "head.weight", "head.bias"
-FEWEST_CLASSES = 2  # that a model starts with; some scores compare the two likeliest
+FEWEST_CLASSES = 2  # a model starts with as many, since some scores compare the two likeliest
 
 
 def outputs(model: nn.Module) -> int:
-    """How many classes a model tells apart."""
+    """Returns how many classes a model has outputs for."""
     return len(model.get_parameter(BIAS))
 
 
 def width(model: Tensors) -> int:
-    """How many classes the tensors of a model tell apart; 0 for tensors without a head."""
+    """Returns how many classes a model's tensors have outputs for; 0 if they have no head."""
     return len(model[BIAS]) if BIAS in model else 0
 
 
 def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor, Tensor]:
-    """Weights (last − first, features) and biases of new outputs, as a linear layer starts."""
+    """Makes the weights and biases of new outputs, like those that a linear layer starts with.
+
+    Args:
+        seed: The run's seed.
+        first: The first new class.
+        last: The class behind the last new one.
+        features: How many inputs the head has.
+
+    Returns:
+        Weights (last − first, features) and biases (last − first,).
+    """
     bound = features**-0.5
     rows = [
         torch.rand(features + 1, generator=generator(seed, "head", c)) for c in range(first, last)
@@ -37,11 +47,16 @@ def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor
 
 
 def grown(model: Tensors, classes: int, seed: int) -> Tensors:
-    """The tensors of a model with at least so many outputs.
+    """Returns the tensors of a model with at least so many outputs.
 
     >>> small = {"head.weight": torch.ones(2, 3), "head.bias": torch.ones(2)}
     >>> grown(small, 4, seed=0)["head.weight"].shape
     torch.Size([4, 3])
+
+    Args:
+        model: The tensors; without a head they are returned as they are.
+        classes: How many outputs there should be.
+        seed: The run's seed.
     """
     if not 0 < width(model) < classes:
         return model
@@ -54,23 +69,37 @@ def grown(model: Tensors, classes: int, seed: int) -> Tensors:
 
 
 Swapped = list[tuple[nn.Parameter, nn.Parameter]]
-"""Parameters that were there, and what they were replaced by."""
+"""Pairs of an old parameter and the parameter that replaces it."""
 
 
 def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
-    """Gives a model at least so many outputs; tells which parameters are others now."""
+    """Gives a model at least so many outputs.
+
+    Args:
+        model: A module with a linear `head`.
+        classes: How many outputs there should be.
+        seed: The run's seed.
+
+    Returns:
+        The parameters of the head that were replaced, for `grow_optimizer`.
+    """
     old = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
     larger = grown({name: p.detach() for name, p in old.items()}, classes, seed)
     head = model.get_submodule("head")
     assert isinstance(head, nn.Linear)
-    # A parameter that only got other data would still expect gradients of the old shape.
+    # A new parameter, as the old one would still expect gradients of the old shape.
     head.weight, head.bias = (nn.Parameter(larger[name].clone()) for name in (WEIGHT, BIAS))
     head.out_features = len(head.bias)
     return [(old[WEIGHT], head.weight), (old[BIAS], head.bias)]
 
 
 def grow_optimizer(optimizer: torch.optim.Optimizer, swapped: Swapped) -> None:
-    """Lets an optimiser go on with a head that has grown: nothing gathered for new outputs."""
+    """Lets an optimiser go on with a head that has grown; for new outputs it starts from zero.
+
+    Args:
+        optimizer: Of the model's parameters.
+        swapped: What `grow_head` returned.
+    """
     for old, new in swapped:
         for group in optimizer.param_groups:
             group["params"] = [new if p is old else p for p in group["params"]]

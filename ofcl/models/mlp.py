@@ -1,4 +1,4 @@
-"""The network for vectors: one hidden layer."""
+"""The network for vectors: one hidden layer; also of several clients at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from ofcl.state import Tensors
 
 
 class MLP(nn.Module):
-    """Linear, ReLU, linear. Samples of any shape are flattened.
+    """A network of a linear layer, ReLU and a linear head; samples of any shape are flattened.
 
     >>> MLP(4, 8, 3)(torch.zeros(2, 4)).shape
     torch.Size([2, 3])
+
+    Args:
+        features: How many numbers a sample has.
+        hidden: Units of the hidden layer.
+        classes: Outputs of the head.
     """
 
     def __init__(self, features: int, hidden: int, classes: int) -> None:
@@ -23,13 +28,18 @@ class MLP(nn.Module):
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Samples (n, …) → logits (n, classes)."""
+        """Computes the logits (n, classes) of samples (n, …)."""
         logits: Tensor = self.head(self.features(x))
         return logits
 
     @staticmethod
     def stacked(weights: Tensors, x: Tensor) -> Tensor:
-        """Samples (clients, n, …) and the stacked weights of as many networks → their logits."""
+        """Computes the logits (clients, n, classes) of several clients' networks at once.
+
+        Args:
+            weights: The parameters by name, those of all clients stacked: (clients, …).
+            x: The samples of each client, (clients, n, …).
+        """
         for layer in ("hidden", "head"):
             x = x.flatten(2) if layer == "hidden" else x.relu()
             weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
@@ -37,26 +47,34 @@ class MLP(nn.Module):
         return x
 
     def features(self, x: Tensor) -> Tensor:
-        """Samples → what the head sees."""
+        """Computes the inputs (n, hidden) of the head."""
         features: Tensor = self.hidden(x.flatten(1)).relu()
         return features
 
 
 class StackedLinear(torch.autograd.Function):
-    """Linear layers of several clients at once; gradients lie in memory as the weights do.
+    """The linear layers of several clients in one call.
 
-    Those that autograd finds for a batched product would lie the other way round.
+    Gradients have the memory layout of the weights, which a fused optimiser needs; autograd's own
+    gradients of a batched product would be transposed.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Inputs (clients, n, in), weights (clients, out, in), biases (clients, out)."""
+        """Computes outputs (clients, n, out).
+
+        Args:
+            ctx: Where the inputs are kept for `backward`.
+            x: (clients, n, in).
+            weight: (clients, out, in).
+            bias: (clients, out).
+        """
         ctx.save_for_backward(x, weight)
         return torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        """The gradients of the three; of inputs that are data there is none."""
+        """Computes the gradients of x (None if x is data), weight and bias."""
         x, weight = ctx.saved_tensors
         of_x = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
         return of_x, torch.bmm(gradient.transpose(1, 2), x), gradient.sum(1)

@@ -1,4 +1,4 @@
-"""Batch normalisation of the networks for images."""
+"""Batch normalisation for images, also of several parts of a batch on their own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ofcl.compute import foreach
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch normalisation that can take the statistics of parts of a batch.
+    """Batch normalisation that can take the statistics of each part of a batch (`in_parts`).
 
-    It does not count its batches: nobody asks, and counting takes time.
+    It does not count its batches, which PyTorch's does: nobody asks, and counting takes time.
     """
 
-    parts: int | None = None  # None: the batch as a whole
+    parts: int | None = None
+    """How many equal parts a batch has in training; None: it is one whole."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Feature maps → normalised ones."""
+        """Normalises feature maps (n, channels, height, width)."""
         if self.training and self.parts is not None:
             return self._in_parts(x)
         momentum = self.momentum or 0.0
@@ -45,9 +46,13 @@ class BatchNorm(nn.BatchNorm2d):
 
 @contextmanager
 def in_parts(model: nn.Module, parts: int) -> Iterator[None]:
-    """In training mode, normalises each of so many equal parts of a batch as if it came alone.
+    """Lets a model normalise each part of a batch as if it came alone.
 
-    The running statistics are left as they are.
+    In training mode only. The running statistics do not change.
+
+    Args:
+        model: A module with `BatchNorm` layers.
+        parts: How many equal parts a batch has.
     """
     norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
     for norm in norms:

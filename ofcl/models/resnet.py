@@ -9,7 +9,7 @@ from ofcl.models.norm import BatchNorm
 
 
 class BasicBlock(nn.Module):
-    """Two 3 × 3 convolutions and a way around them."""
+    """Two 3 × 3 convolutions and a shortcut around them."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -25,13 +25,13 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Feature maps → feature maps."""
+        """Computes feature maps of feature maps."""
         out = self.bn1(self.conv1(x)).relu()
         out = self.bn2(self.conv2(out))
-        added: Tensor = out + self._around(x)
+        added: Tensor = out + self._shortcut_of(x)
         return added.relu()
 
-    def _around(self, x: Tensor) -> Tensor:
+    def _shortcut_of(self, x: Tensor) -> Tensor:
         if not len(self.shortcut):
             return x
         convolution, norm = self.shortcut
@@ -39,21 +39,26 @@ class BasicBlock(nn.Module):
         if x.is_cuda:
             out = F.conv2d(x, convolution.weight, stride=self.stride)
         else:
-            # A strided 1 × 1 convolution of few channels, last, corrupts memory on a CPU (oneDNN
-            # issue 6035); leaving pixels out first is the same.
+            # A strided 1 × 1 convolution of few channels that are last in memory corrupts memory on
+            # a CPU (oneDNN issue 6035). Leaving pixels out first gives the same.
             out = convolution(x[:, :, :: self.stride, :: self.stride])
         normalised: Tensor = norm(out)
         return normalised
 
 
 class SlimResNet18(nn.Module):
-    """Four stages of two blocks, `width` to 8 × `width` channels, for images of side 8 and up.
+    """A slim ResNet-18: four stages of two blocks, for images of side 8 and up.
 
     >>> import torch
     >>> SlimResNet18(3, 10)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     >>> sum(p.numel() for p in SlimResNet18(3, 10).parameters())
     1094750
+
+    Args:
+        channels: Channels of the images.
+        classes: Outputs of the head.
+        width: Channels of the first stage; each stage has twice as many as the one before.
     """
 
     def __init__(self, channels: int, classes: int, width: int = 20) -> None:
@@ -71,11 +76,11 @@ class SlimResNet18(nn.Module):
         self.head = nn.Linear(channels_in, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (n, channels, side, side) → logits (n, classes)."""
+        """Computes the logits (n, classes) of images (n, channels, side, side)."""
         logits: Tensor = self.head(self.features(x))
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Images → what the head sees."""
+        """Computes the inputs (n, 8 · width) of the head."""
         features: Tensor = self.pool(self.blocks(self.stem(x))).flatten(1)
         return features
