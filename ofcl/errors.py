@@ -1,4 +1,4 @@
-"""What goes wrong by a user's hand: one root, one line, what was given and what to do."""
+"""Mistakes of a user: each error says in one line what was given and what to do."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Iterable
 
 
 class OfclError(Exception):
-    """A mistake the user can mend; the command line prints it in one line and exits with 2."""
+    """A mistake that the user can mend; the command line prints it in one line and exits with 2."""
 
 
-_MANY = 20  # names are too many to list when there is a nearest one
+_MANY = 20  # names are too many to list, if one of them is near
 
 
 def nearest(given: str, accepted: Iterable[str]) -> str:
-    """The tail of an error about a name: what is accepted, and the nearest match.
+    """Writes the tail of an error about a name: the accepted names, and the nearest one.
+
+    Args:
+        given: the name that was given.
+        accepted: the names that are accepted.
 
     >>> nearest("bregmann", ["bi", "bregman"])
     "expected one of bi, bregman. Did you mean 'bregman'?"
@@ -28,7 +32,12 @@ def nearest(given: str, accepted: Iterable[str]) -> str:
 
 
 def unknown(kind: str, given: str, accepted: Iterable[str]) -> OfclError:
-    """The error for a name nobody knows.
+    """Makes the error for an unknown name.
+
+    Args:
+        kind: the kind of thing that is named, such as `score`.
+        given: the name that was given.
+        accepted: the names that are accepted.
 
     >>> print(unknown("score", "bii", ["bi", "en"]))
     unknown score 'bii'; expected one of bi, en. Did you mean 'bi'?

@@ -1,4 +1,4 @@
-"""What happens in a run, as values that the caller prints, saves or draws."""
+"""Events: what a run yields while it goes, as values that the caller prints, saves or draws."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 Hits = list[list[list[int]]]
-"""For each task seen, for each of its classes: [class, right predictions, samples]. They add up."""
+"""Test results, for each task and each of its classes: [class, right predictions, samples].
+
+The numbers of clients can be added.
+"""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A client has learned mini-batches; loss and right predictions are from before it did."""
+    """A client has learned mini-batches; loss and predictions are from before it learned them."""
 
     client: int
     task: int
-    batches: int  # how many since this client's last event
+    batches: int  # since this client's last event of this kind
     samples: int
     loss: float  # sum over the samples
     correct: int
@@ -23,7 +26,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Round:
-    """The server has averaged the models of these clients, and they have taken the result."""
+    """The server has averaged clients' models, and these clients have taken the result."""
 
     round: int
     clients: list[int]
@@ -45,7 +48,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What a client's memory holds; told now and then, and at the end of each task."""
+    """The contents of a client's memory, now and then and at the end of each task."""
 
     client: int
     task: int
@@ -55,7 +58,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class TaskEnded:
-    """Every client has finished a task, and the server has done what its method does then."""
+    """Every client has finished a task; the server has trained its generator, if it has one."""
 
     task: int
     bytes_received: int  # by the clients, together, besides the model
@@ -63,7 +66,7 @@ class TaskEnded:
 
 @dataclass(frozen=True)
 class Appeared:
-    """A client's stream brought a class that nobody had announced; it got the next place."""
+    """A client's stream has brought a new class, which got the next place in the vocabulary."""
 
     client: int
     label: str
@@ -72,11 +75,11 @@ class Appeared:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A sample of a client's stream could not be used and was left out."""
+    """A sample of a client's stream could not be read and was left out."""
 
     client: int
     source: str
-    row: int  # −1: of the file as a whole
+    row: int  # −1: the file as a whole
     problem: str
 
 
@@ -89,7 +92,10 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """An event as plain values.
+    """Turns an event into plain values, as a line of `events.jsonl` has them.
+
+    Args:
+        event: the event.
 
     >>> to_json(Round(1, [0, 1], [10, 10], 8, 8))["event"]
     'round'
@@ -98,6 +104,10 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def from_json(value: dict[str, Any]) -> Event:
-    """The inverse of `to_json`; what else was written beside it is left out."""
+    """Turns plain values back into an event.
+
+    Args:
+        value: the values of `to_json`; further ones, such as the time, are ignored.
+    """
     kind = _KINDS[value["event"]]
     return kind(**{name: value[name] for name in kind.__dataclass_fields__})

@@ -1,4 +1,4 @@
-"""Settings as files: TOML that is read, TOML that is written, and the presets of the package."""
+"""Settings files (TOML): reading and writing them, and the presets of the package."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ VERSION = 1
 """The version of the settings file; a file of another version is refused."""
 
 PROTOCOLS = ("sound", "published")
+"""The presets that are protocols: values from which all other settings start."""
 
 
 def preset(name: str) -> dict[str, Any]:
-    """The values of a settings file shipped with the package.
+    """Reads a settings file of the package.
+
+    Args:
+        name: its name, one of `presets()`.
 
     >>> preset("published")["mixing"]
     0.5
@@ -30,27 +34,39 @@ def preset(name: str) -> dict[str, Any]:
 
 
 def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
-    """What the paper sets for one of its datasets, in a protocol.
+    """Reads the values that the paper sets for one of its datasets.
+
+    Args:
+        dataset: the name of the dataset; others have no values.
+        protocol: the name of the protocol, in which some values differ.
 
     >>> dataset_preset("crc-tissue", "published")["drop_class"]
     'last'
     """
     path = files("ofcl.settings").joinpath("datasets.toml")
     values = _parse(path.read_text(encoding="utf-8"), "settings/datasets.toml").get(dataset, {})
-    own = {name: value for name, value in values.items() if name not in PROTOCOLS}
-    return {**own, **values.get(protocol, {})}
+    in_both = {name: value for name, value in values.items() if name not in PROTOCOLS}
+    return {**in_both, **values.get(protocol, {})}
 
 
 def presets() -> list[str]:
-    """The names of the settings files shipped with the package."""
+    """Names the settings files of the package."""
     folder = files("ofcl.settings").joinpath("presets")
     return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith("toml"))
 
 
 def load_settings(path: str | Path) -> dict[str, Any]:
-    """The values of a settings file, or of a shipped preset when no such file exists.
+    """Reads a settings file, or a preset of the package when no such file exists.
 
-    Of a protocol, its name alone: what the paper sets for a dataset goes before its values.
+    Args:
+        path: the path of the file, or the name of a preset.
+
+    Returns:
+        The values. Of a protocol they are its name alone, so that values that the paper sets for a
+        dataset still come before the protocol's.
+
+    Raises:
+        OfclError: if there is no such file, or it is not a settings file of this version.
     """
     if not Path(path).exists() and str(path) in presets():
         return {"protocol": str(path)} if str(path) in PROTOCOLS else preset(str(path))
@@ -69,14 +85,17 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             f"settings file '{path}' is of version {version}; this ofcl reads version {VERSION}. "
             "Use the ofcl that wrote it, or write the settings anew"
         )
-    # What a run adds to its own settings file, for readers; it does not determine the run again.
+    # A run adds these to its settings file for readers; they are not settings.
     for name in ("made_with", "labels", "form", "fingerprint"):
         values.pop(name, None)
     return values
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """One `key=value` of the command line; the value is TOML where it can be, else a string.
+    """Reads one `key=value` of the command line; a value that is not TOML is a string.
+
+    Args:
+        text: the argument.
 
     >>> parse_override("lr=0.01"), parse_override("model=mlp")
     (('lr', 0.01), ('model', 'mlp'))
@@ -92,7 +111,10 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def to_toml(values: dict[str, Any]) -> str:
-    """Flat values and one level of tables, as TOML; None is left out.
+    """Writes values as TOML.
+
+    Args:
+        values: flat values, and tables of flat values; None is left out.
 
     >>> print(to_toml({"lr": 0.1, "limit": None, "made_with": {"torch": "2"}}))
     lr = 0.1
@@ -118,8 +140,8 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _parse(text: str, what: str) -> dict[str, Any]:
+def _parse(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise OfclError(f"{what} is not valid TOML: {error}") from None
+        raise OfclError(f"{source} is not valid TOML: {error}") from None

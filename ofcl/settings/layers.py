@@ -1,12 +1,10 @@
-"""Settings from layers: protocol, dataset, settings file, command line."""
+"""Putting settings together from layers: protocol, dataset, settings file, command line."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from ofcl.errors import OfclError, nearest, unknown
 from ofcl.settings.rules import check_combination
@@ -14,9 +12,16 @@ from ofcl.settings.schema import Settings
 
 
 def make_settings(*layers: dict[str, Any]) -> Settings:
-    """Settings from layers of values, later ones first.
+    """Puts settings together and checks them.
 
-    Below all lies the protocol that they name, and on it what the paper sets for their dataset.
+    Values that no layer has are those that the paper sets for the dataset; then those of the
+    protocol; then the defaults.
+
+    Args:
+        layers: values by the setting's name; later layers override earlier ones.
+
+    Raises:
+        OfclError: if a name is unknown, a value is not accepted, or two values exclude each other.
 
     >>> make_settings({"protocol": "published"}, {"mixing": 1.0}).mixing
     1.0
@@ -36,6 +41,7 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
 
 
 def _first_problem(error: ValidationError) -> str:
+    """Says in one line which value was given and what is accepted."""
     problem = error.errors()[0]
     name = str(problem["loc"][0])
     given = problem["input"]

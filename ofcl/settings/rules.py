@@ -1,4 +1,4 @@
-"""Rules between settings: values that cannot be together, or of which one would do nothing."""
+"""Rules between settings: values that exclude each other, or of which one would have no effect."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ AT_PARTY = (
     "window", "on_bad", "train_head", "test_head", "train_per_class", "test_per_class", "streams",
     "task", "test", "idle", "device",
 )  # fmt: skip
-"""Settings that a party of a federation decides for itself: they never travel."""
-
+"""Settings that a party of a federation decides for itself: they are never sent."""
 
 _STREAMS_ONLY = ("task", "test", "idle")
-
-
 _DATASETS_ONLY = (
     "dataset", "tasks", "limit", "class_order", "task_order", "drop_class", "split", "blurry",
     "imbalance",
@@ -26,18 +23,25 @@ _DATASETS_ONLY = (
 
 
 def check_noise(settings: Settings) -> None:
-    """Refuses noise that nobody would add. Older runs that have it can be read all the same."""
+    """Raises an error if settings of differential privacy would have no effect.
+
+    It is checked when a run begins and not in `check_combination`, so that runs of older versions
+    with such settings can still be read.
+
+    Args:
+        settings: the settings.
+    """
     for name in ("dp_noise", "dp_delta"):
         if settings.dp_clip is None and getattr(settings, name) != _default(name):
             raise OfclError(f"{name} would do nothing without dp_clip, how far an update may go")
 
 
-def _default(name: str) -> Any:
-    return Settings.model_fields[name].default
-
-
 def check_combination(settings: Settings) -> None:
-    """Refuses values that cannot be together, or of which one would do nothing."""
+    """Raises an error if values exclude each other, or one of them would have no effect.
+
+    Args:
+        settings: the settings.
+    """
     if settings.scoring_model == "current" and settings.rescore != "every-batch":
         raise OfclError(
             "scoring_model = 'current' changes with every mini-batch, so a score cannot be kept "
@@ -49,18 +53,26 @@ def check_combination(settings: Settings) -> None:
             f"min_clients = {settings.min_clients} of {clients} clients: no round could "
             "ever happen; lower min_clients or add clients"
         )
-    fields = Settings.model_fields
-    named = preset(settings.protocol)
-    given = [
-        name
-        for name, field in fields.items()
-        if getattr(settings, name) not in (field.default, named.get(name, field.default))
-    ]
+    given = _given(settings)
     if not settings.streams:
-        if lost := [name for name in _STREAMS_ONLY if name in given]:
-            raise OfclError(f"{lost[0]} is for streams; without --stream it would do nothing")
+        if unused := [name for name in _STREAMS_ONLY if name in given]:
+            raise OfclError(f"{unused[0]} is for streams; without --stream it would do nothing")
         return
-    if lost := [name for name in _DATASETS_ONLY if name in given]:
-        raise OfclError(f"{lost[0]} is for datasets; with --stream it would do nothing")
-    if settings.clients not in (clients, fields["clients"].default):
+    if unused := [name for name in _DATASETS_ONLY if name in given]:
+        raise OfclError(f"{unused[0]} is for datasets; with --stream it would do nothing")
+    if settings.clients not in (clients, _default("clients")):
         raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")
+
+
+def _given(settings: Settings) -> set[str]:
+    """Names the settings with a value that is neither the default nor the protocol's."""
+    of_protocol = preset(settings.protocol)
+    return {
+        name
+        for name in Settings.model_fields
+        if getattr(settings, name) not in (_default(name), of_protocol.get(name, _default(name)))
+    }
+
+
+def _default(name: str) -> Any:
+    return Settings.model_fields[name].default

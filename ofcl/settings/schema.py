@@ -1,26 +1,24 @@
-"""The settings of a run: one typed description, from TOML, the command line or Python.
+"""The settings of a run: their names, types, defaults and help.
 
-Every value is checked at once, here. A protocol (`sound`, `published`) is nothing but a TOML file
-of values for these settings; `docs/protocols.md` says what each one changes.
+Settings come from TOML files, the command line or Python; each value is checked here, whatever it
+comes from. A protocol (`sound`, `published`) is a TOML file with values of these settings;
+`docs/protocols.md` says what each value changes.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
 
 
 class Settings(BaseModel):
-    """Everything that determines a run; what is not given is as protocol and dataset have it.
+    """Everything that determines a run.
+
+    Settings that are not given are those that the paper sets for the dataset; then those of the
+    protocol; then the defaults.
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -288,6 +286,6 @@ class Settings(BaseModel):
     @field_validator("perturbations", "columns", "streams", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
-        """Names and numbers, in a list or with commas between them."""
+        """Accepts names and numbers, in a list or as one text with commas between them."""
         items = value if isinstance(value, list | tuple) else str(value).split(",")
         return tuple(str(item).strip() for item in items if str(item).strip())

@@ -13,7 +13,12 @@ from ofcl.errors import OfclError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that it is there whole or not at all."""
+    """Writes a text file so that it is there whole or not at all.
+
+    Args:
+        path: the path of the file.
+        text: the text.
+    """
     partial = path.with_name(path.name + ".partial")
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -23,7 +28,11 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """Makes sure that a file, or the names in a folder, outlast a power cut."""
+    """Waits until a file, or the names in a folder, are on the disk and outlast a power cut.
+
+    Args:
+        path: the path of the file or folder.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -33,7 +42,14 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns the system's errors about writing into one line that says what is safe."""
+    """Turns the system's errors about writing into one line that says what is still whole.
+
+    Args:
+        path: the run directory, with which the run can be resumed.
+
+    Raises:
+        OfclError: if the disk is full, or something else keeps from writing.
+    """
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -44,7 +60,11 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def ends_with_newline(path: Path) -> bool:
-    """Whether a file that is not empty ends with a whole line."""
+    """Says whether a file ends with a whole line.
+
+    Args:
+        path: the path of a file that is not empty.
+    """
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"

@@ -1,6 +1,6 @@
-"""Encryption of what is saved, with a key from a file (AES-256-GCM).
+"""Encryption of saved files with a key from a file (AES-256-GCM).
 
-Whoever reads a sealed file without the key learns its length; whoever changes it is found out.
+Without the key, a sealed file tells its length and nothing else; a change to it is noticed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ NONCE_BYTES = 12
 
 
 class Seal:
-    """Seals bytes with a key, and opens them again.
+    """Encrypts bytes with a key, and decrypts them again.
+
+    Args:
+        key: 32 bytes.
+
+    Raises:
+        OfclError: if the package `cryptography` is not installed.
 
     >>> seal = Seal(bytes(32))
     >>> seal.opened(seal.sealed(b"a sample"))
@@ -31,7 +37,14 @@ class Seal:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Seal:
-        """The seal whose key is in a file: 64 hexadecimal digits."""
+        """Reads the key from a file of 64 hexadecimal digits.
+
+        Args:
+            path: the path of the file, which nobody but its owner may read.
+
+        Raises:
+            OfclError: if there is no such file, others may read it, or it holds no key.
+        """
         path = Path(path)
         how = f"make one that only you can read: (umask 077; openssl rand -hex 32 > {path})"
         if not path.exists():
@@ -47,12 +60,23 @@ class Seal:
         return cls(key)
 
     def sealed(self, content: bytes) -> bytes:
-        """The content, encrypted."""
+        """Encrypts bytes.
+
+        Args:
+            content: the bytes.
+        """
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, content, None)
 
     def opened(self, content: bytes) -> bytes:
-        """The inverse of `sealed`; ValueError if the key is another, or the content was changed."""
+        """Decrypts what `sealed` has encrypted.
+
+        Args:
+            content: the encrypted bytes.
+
+        Raises:
+            ValueError: if the key is another, or the bytes were changed.
+        """
         from cryptography.exceptions import InvalidTag
 
         try:

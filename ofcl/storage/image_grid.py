@@ -1,4 +1,4 @@
-"""Images in a grid, a row a class, for people to look at."""
+"""Images in a grid, one row per class, for people to look at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from torch import Tensor
 if TYPE_CHECKING:
     from PIL import Image
 
-SIDE, GAP, TEXT = 64, 4, 150  # pixels: of an image as it is shown, between two, of a name
+SIDE, GAP, TEXT = 64, 4, 150  # pixels: side of an image, gap between two, width of the names
 
 
 def grid(pictures: dict[str, Tensor]) -> Image.Image:
-    """Rows of images (n, channels, height, width) with values from 0 to 1, each with its name.
+    """Draws rows of images, each with its name.
+
+    Args:
+        pictures: the images of each row, (n, channels, height, width), with values from 0 to 1.
 
     >>> import torch
     >>> grid({"cat": torch.zeros(3, 1, 8, 8), "dog": torch.ones(1, 3, 8, 8)}).size
@@ -30,8 +33,8 @@ def grid(pictures: dict[str, Tensor]) -> Image.Image:
         top = GAP + row * (SIDE + GAP)
         draw.text((GAP, top + SIDE // 2 - 5), name[:22], fill="black")
         for column, image in enumerate(images):
-            shown_channels = image[:3] if len(image) >= 3 else image[:1]
-            pixels = (shown_channels * 255).round().byte().numpy().transpose(1, 2, 0)
+            channels = image[:3] if len(image) >= 3 else image[:1]
+            pixels = (channels * 255).round().byte().numpy().transpose(1, 2, 0)
             colour = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
             shown = Image.fromarray(np.ascontiguousarray(colour)).resize((SIDE, SIDE), 0)
             canvas.paste(shown, (TEXT + GAP + column * (SIDE + GAP), top))
