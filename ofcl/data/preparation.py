@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
+from ofcl.data.files.embeddings import embed
 from ofcl.data.files.images import read_images
-from ofcl.data.files.text import embed
 from ofcl.data.options import Damage, Reading
 from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.data.selection import check_classes, train_and_test

@@ -8,8 +8,8 @@ import io
 import numpy as np
 from torch import Tensor
 
-from ofcl.assembly import build
-from ofcl.data.files.text import cached
+from ofcl.assembly.dealing import arrivals, build_reading, deal
+from ofcl.data.files.embeddings import cached_vectors
 from ofcl.data.loading import read_raw
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.selection import train_and_test
@@ -83,7 +83,7 @@ def read_texts(run: RunView) -> ClientTexts | None:
         The texts; None if the run's samples are not texts, or its dataset is not here.
     """
     settings = run.settings
-    source, how = DATASETS.get(settings.dataset), build.build_reading(settings)
+    source, how = DATASETS.get(settings.dataset), build_reading(settings)
     missing = source is not None and not source.present(how.root)  # nothing is downloaded here
     if settings.streams or missing or run.form.get("kind") != "vector":
         return None
@@ -92,10 +92,10 @@ def read_texts(run: RunView) -> ClientTexts | None:
         if raw.content != "texts":
             return None
         train, test = train_and_test(raw, how)
-        shares = build.deal(settings, train.y, test.y, len(raw.labels), None)
+        shares = deal(settings, train.y, test.y, len(raw.labels), None)
     except OfclError:  # the data are not here any more
         return None
-    return [[train.samples[row] for row in build.arrivals(settings, share)] for share in shares]
+    return [[train.samples[row] for row in arrivals(settings, share)] for share in shares]
 
 
 def _matching_texts(
@@ -106,7 +106,7 @@ def _matching_texts(
         return None
     chosen = [texts[number] for number in numbers]
     try:
-        vectors = cached(chosen, run.settings.embedder, build.build_reading(run.settings).root)
+        vectors = cached_vectors(chosen, run.settings.embedder, build_reading(run.settings).root)
     except OfclError:  # the embedder is not here any more
         return None
     pairs = zip(vectors, x.numpy(), strict=True)

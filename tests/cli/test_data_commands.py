@@ -87,7 +87,7 @@ def test_prepare_makes_the_vectors_of_texts(ofcl, tmp_path, monkeypatch):
         asked.extend(texts)
         return np.ones((len(texts), 2), dtype=np.float32)
 
-    monkeypatch.setattr("ofcl.data.files.text.load_encoder", lambda embedder: encode)
+    monkeypatch.setattr("ofcl.data.files.embeddings.load_encoder", lambda embedder: encode)
     FILES["20newsgroups"](tmp_path)
     code, _, err = ofcl("data", "prepare", "20newsgroups", "--data-root", tmp_path)
     assert code == 0, err

@@ -161,7 +161,7 @@ def test_texts_are_embedded_as_they_come(tmp_path, monkeypatch):
         asked.append(texts)
         return np.array([[len(t), 1] for t in texts], dtype=np.float32)
 
-    monkeypatch.setattr("ofcl.data.files.text.load_encoder", lambda embedder: encode)
+    monkeypatch.setattr("ofcl.data.files.embeddings.load_encoder", lambda embedder: encode)
     form = Form(Pattern(), embedder="some/model", root=tmp_path)
     live = LiveStream(0, IteratorFeed([("hello", "a"), ("you", "b"), ("hello", "a")]), form,
                       Vocabulary(), batch_size=2)  # fmt: skip

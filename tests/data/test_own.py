@@ -306,7 +306,7 @@ def test_texts_in_csv(texts):
 
 def test_texts_in_jsonl_come_from_the_cache(tmp_path, texts, monkeypatch):
     monkeypatch.setattr(
-        "ofcl.data.files.text.load_encoder", lambda *_: pytest.fail("embedded again")
+        "ofcl.data.files.embeddings.load_encoder", lambda *_: pytest.fail("embedded again")
     )
     (tmp_path / "j").mkdir()
     rows = [json.dumps({"body": f"{t}, indeed", "y": int("cat" in t)}) for t in TEXTS]

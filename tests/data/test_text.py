@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from ofcl.data.files import text
+from ofcl.data.files import embeddings
 from ofcl.data.files.embedders import find_embedder
-from ofcl.data.files.text import embed
+from ofcl.data.files.embeddings import embed
 from ofcl.errors import OfclError
 
 TEXTS = ["a cat sat", "stocks fell", "the cat purred"]
@@ -24,7 +24,7 @@ def model(monkeypatch):
         asked.append(list(texts))
         return np.array([[len(t), t.count("a")] for t in texts], dtype=np.float32)
 
-    monkeypatch.setattr(text, "load_encoder", lambda embedder: encode)
+    monkeypatch.setattr(embeddings, "load_encoder", lambda embedder: encode)
     return asked
 
 
@@ -63,7 +63,7 @@ def test_a_folder_is_known_by_what_it_holds(tmp_path, model):
 
 
 def test_an_interrupted_embedding_goes_on_where_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "CHUNK", 2)
+    monkeypatch.setattr(embeddings, "CHUNK", 2)
     asked = []
 
     def interrupted(texts):
@@ -73,7 +73,7 @@ def test_an_interrupted_embedding_goes_on_where_it_was(tmp_path, monkeypatch):
         return np.ones((len(texts), 3), dtype=np.float32)
 
     many = [f"{'x' * n}" for n in range(1, 6)]
-    monkeypatch.setattr(text, "load_encoder", lambda embedder: interrupted)
+    monkeypatch.setattr(embeddings, "load_encoder", lambda embedder: interrupted)
     with pytest.raises(KeyboardInterrupt):
         embed(many, "m", tmp_path)
     left = []
@@ -82,7 +82,7 @@ def test_an_interrupted_embedding_goes_on_where_it_was(tmp_path, monkeypatch):
         left.extend(texts)
         return np.ones((len(texts), 3), dtype=np.float32)
 
-    monkeypatch.setattr(text, "load_encoder", lambda embedder: encode)
+    monkeypatch.setattr(embeddings, "load_encoder", lambda embedder: encode)
     assert embed(many, "m", tmp_path).shape == (5, 3)
     assert sorted(asked + left) == many
     assert set(asked) & set(left) == set()
@@ -93,16 +93,16 @@ def test_a_kill_in_the_middle_leaves_a_usable_cache(tmp_path):
 import os, sys
 import numpy as np
 from pathlib import Path
-from ofcl.data.files import text
-text.CHUNK = 1
+from ofcl.data.files import embeddings
+embeddings.CHUNK = 1
 calls = []
 def encode(texts):
     calls.append(1)
     if len(calls) == 3:
         os.kill(os.getpid(), 9)
     return np.ones((len(texts), 2), dtype=np.float32)
-text.load_encoder = lambda embedder: encode
-text.embed(["a", "bb", "ccc", "dddd"], "m", Path(sys.argv[1]))
+embeddings.load_encoder = lambda embedder: encode
+embeddings.embed(["a", "bb", "ccc", "dddd"], "m", Path(sys.argv[1]))
 """
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert killed.returncode == -9

@@ -274,7 +274,7 @@ def test_texts_are_found_by_their_number(tmp_path, monkeypatch):
     def encode(texts):  # a text's vector says which it is
         return np.array([[float(text.split()[-1]), "cats" in text] for text in texts], np.float32)
 
-    monkeypatch.setattr("ofcl.data.files.text.load_encoder", lambda embedder: encode)
+    monkeypatch.setattr("ofcl.data.files.embeddings.load_encoder", lambda embedder: encode)
     rows = [f"something about {'cats' if n % 2 else 'dogs'} {n},{'cats' if n % 2 else 'dogs'}"
             for n in range(80)]  # fmt: skip
     (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(rows) + "\n")

@@ -1,8 +1,11 @@
-"""File formats: what lies on a disk, as arrays and words.
+"""File formats: the content of files as arrays, words and vectors.
 
-    images    folders and files of images        tables    CSV, JSON lines, Parquet: rows of cells
-    columns   which column is what, as numbers   text      embedding texts, with a cache
-    labels    names of classes
+images        image files; `pixel_depth` brings 12 and 16 bits to 8
+arrays        npz files
+tables        CSV, JSON lines and Parquet as columns, by `csv_rows`, `json_rows`, `text_lines`
+columns       which column is the label, the text, a number; `cells` reads the values
+labels        labels as words, and the classes that they name
+embeddings    vectors of texts, cached on disk; `embedders` are the models that make them
 
-Used by `data.named`, `data.own` and `data.live`, which say what the files mean.
+Used by `data.named`, `data.own` and `data.live`, which know what the files are for.
 """

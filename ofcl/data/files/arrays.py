@@ -1,4 +1,4 @@
-"""Arrays."""
+"""Arrays of npz files, and images in them in any of the usual layouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from ofcl.errors import OfclError
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file; one that would have to run code to be read is refused."""
+    """Reads the arrays of an npz file by name.
+
+    Raises:
+        OfclError: The file is damaged, is no npz, or could only be read by running code in it.
+    """
     try:
         with path.open("rb") as file:
             data = np.load(file, allow_pickle=False)
@@ -21,20 +25,30 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise OfclError(f"'{path}' cannot be read as npz ({reason})") from None
     if arrays is None:
         raise OfclError(f"'{path.name}' holds a single array; expected an npz of several")
-    # What is no array comes as bytes.
+    # NumPy returns other files in the archive as bytes.
     return {key: array for key, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
 def pixel_unit(parts: Sequence[np.ndarray]) -> int:
-    """What a pixel is multiplied with: 255 where all parts' values are from 0 to 1."""
-    one = all(x.dtype.kind in "bf" and (not x.size or x.max() <= 1) for x in parts)
-    return 255 if one else 1
+    """Returns the factor that brings pixels to 0 … 255: 255 where all parts are from 0 to 1.
+
+    Args:
+        parts: The images of each part of a dataset.
+    """
+    unit_range = all(x.dtype.kind in "bf" and (not x.size or x.max() <= 1) for x in parts)
+    return 255 if unit_range else 1
 
 
 def image_arrays(x: np.ndarray, where: str, unit: int | None = None) -> np.ndarray:
-    """Images in any of the usual layouts, as uint8 (n, channels, height, width).
+    """Brings images in any of the usual layouts to uint8 (n, channels, height, width).
 
-    `unit` None: as the values of these images say.
+    Args:
+        x: The images.
+        where: Their file and name, for messages.
+        unit: The factor of `pixel_unit`; None: found from these images alone.
+
+    Raises:
+        OfclError: The shape or the values are not those of images.
     """
     if x.ndim == 3:
         x = x[:, None]

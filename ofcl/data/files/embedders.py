@@ -1,4 +1,4 @@
-"""Embedders."""
+"""Embedders: the models that turn texts into vectors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,21 @@ Encode = Callable[[list[str]], np.ndarray]
 
 @dataclass(frozen=True)
 class Embedder:
-    """A sentence-transformers model: its name or folder, what it wants before a text, its limit."""
+    """A sentence-transformers model.
+
+    Args:
+        model: Its name on the hub, or its folder.
+        prefix: The words that it expects before every text.
+        tokens: The number of tokens after which a text is cut; None: the model's own limit.
+        package: The Python package that brings the model, if there is one.
+        version: Tells two models of the same name apart.
+    """
 
     model: str
     prefix: str = ""
-    tokens: int | None = None  # None: the model's own
-    package: str = ""  # a Python package that brings the model
-    version: str = ""  # what tells two models of one name apart
+    tokens: int | None = None
+    package: str = ""
+    version: str = ""
 
 
 EMBEDDERS = {
@@ -40,7 +48,14 @@ EMBEDDERS = {
 
 
 def find_embedder(name: str) -> Embedder:
-    """An embedder by short name, by the name of a sentence-transformers model, or by its folder."""
+    """Finds an embedder.
+
+    Args:
+        name: A short name of `EMBEDDERS`, the name of a sentence-transformers model, or its folder.
+
+    Raises:
+        OfclError: The package that brings the model is not installed.
+    """
     by_model = {known.model: known for known in EMBEDDERS.values()}
     chosen = EMBEDDERS.get(name) or by_model.get(name)
     if chosen is None and Path(name).is_dir():
@@ -55,7 +70,11 @@ def find_embedder(name: str) -> Embedder:
 
 @functools.lru_cache(maxsize=1)
 def load_encoder(embedder: Embedder) -> Encode:
-    """The model, ready to embed; on a GPU where there is one."""
+    """Loads a model, onto a GPU where there is one.
+
+    Raises:
+        OfclError: The model or the package sentence-transformers is not there.
+    """
     try:
         import sentence_transformers
         from transformers.utils import logging
@@ -87,7 +106,7 @@ def load_encoder(embedder: Embedder) -> Encode:
 
 
 def _fingerprint(folder: Path) -> str:
-    """What the files of a model's folder hold, so that another model in it is another model."""
+    """Computes a digest of the files of a model's folder, which changes with the model."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in {".json", ".safetensors", ".bin", ".txt"}:

@@ -1,4 +1,4 @@
-"""Labels as people write them, words or numbers, and the vocabulary that gives each a place."""
+"""Labels as people write them, words or numbers, and the classes that they name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ofcl.errors import OfclError
 
-SEEMS_NO_LABEL = 20  # rows from which a column with another value in each is no label
+FEWEST_ROWS = 20  # below these, a column with a different value in each row may be a label
 
 
 class NotALabel(ValueError):
@@ -18,7 +18,13 @@ class NotALabel(ValueError):
 
 
 def label_name(value: Any) -> str:
-    """A label as a word.
+    """Writes a label as a word.
+
+    Args:
+        value: A word, or a whole number of any type.
+
+    Raises:
+        NotALabel: The value cannot name a class; the message says why.
 
     >>> label_name(" cat "), label_name(np.int64(3)), label_name(2.0), label_name(True)
     ('cat', '3', '2', 'true')
@@ -28,12 +34,12 @@ def label_name(value: Any) -> str:
     if isinstance(value, bytes):
         try:
             value = value.decode("utf-8")
-        except UnicodeDecodeError:  # replaced, two names could become one
+        except UnicodeDecodeError:  # not replaced: two names could become one
             raise NotALabel(f"the label {value!r} is not UTF-8") from None
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
-        if not float(value).is_integer():  # also not a number, and infinity
+        if not float(value).is_integer():  # NaN and infinity are none either
             raise NotALabel(f"{value} is a measure, not the name of a class")
         return str(int(float(value)))
     if not isinstance(value, str):
@@ -45,7 +51,7 @@ def label_name(value: Any) -> str:
 def _word(name: str) -> str:
     if not name:
         raise NotALabel("the label is empty")
-    if name.lower() == "nan":  # what NumPy makes of a missing value among words
+    if name.lower() == "nan":  # NumPy's word for a missing value among words
         raise NotALabel("the label is missing (nan)")
     if len(name.splitlines()) > 1 or "\0" in name:
         raise NotALabel(f"the label {name[:40]!r} has a line break or a zero byte in it")
@@ -55,12 +61,15 @@ def _word(name: str) -> str:
 
 
 def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """The classes in order: by number where all are numbers, else by name.
+    """Lists the different labels in order: by number where all are numbers, else by name.
+
+    Args:
+        names: The label of each sample.
 
     >>> ordered_labels(["10", "9", "9"]), ordered_labels(["b", "10", "a"])
     (('9', '10'), ('10', 'a', 'b'))
     """
-    different = sorted(set(names))  # first by name: 1 and 01 are one number
+    different = sorted(set(names))  # first by name, as 1 and 01 are one number
     try:
         return tuple(sorted(different, key=int))
     except ValueError:
@@ -68,15 +77,25 @@ def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def classes_of(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """The place of each name in the vocabulary."""
-    place = {label: i for i, label in enumerate(labels)}
-    return np.array([place[name] for name in names], dtype=np.int64)
+    """Returns the class of each sample: the index of its label.
+
+    Args:
+        names: The label of each sample.
+        labels: The label of each class.
+    """
+    class_of_label = {label: i for i, label in enumerate(labels)}
+    return np.array([class_of_label[name] for name in names], dtype=np.int64)
 
 
 def check_labels(what: str, names: Sequence[str]) -> None:
-    """Refuses a column that has another value in (nearly) every row."""
+    """Refuses a column that has a different value in nearly every row.
+
+    Args:
+        what: The column, for the message.
+        names: The label of each sample.
+    """
     different = len(set(names))
-    if len(names) >= SEEMS_NO_LABEL and different > len(names) / 2:
+    if len(names) >= FEWEST_ROWS and different > len(names) / 2:
         raise OfclError(
             f"{what} has {different} different values in {len(names)} samples: it does not look "
             "like a label; name the right column with --label"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import Embedder, find_embedder
-from ofcl.data.files.text import embed
+from ofcl.data.files.embeddings import embed
 from ofcl.data.live.sample import Sample
 from ofcl.data.standardisation import Standardisation
 from ofcl.state import State

@@ -31,7 +31,7 @@ ARRAY_NAMES = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
 
 @dataclass
 class Position:
-    """How far a file has been read.
+    """The position up to which a file has been read.
 
     Args:
         rows: The number of rows; None: the file was never read.

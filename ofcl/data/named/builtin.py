@@ -1,4 +1,4 @@
-"""The datasets that come with the package, so that everything runs without a download."""
+"""Datasets that come with the package, so that everything runs without a download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ FASHION_LABELS = (
 
 
 def fashion_mini(root: Path) -> Raw:
-    """6,000 train and 1,000 test images of Fashion-MNIST, class-balanced (MIT licence)."""
+    """Reads 6,000 train and 1,000 test images of Fashion-MNIST, class-balanced (MIT licence).
+
+    Args:
+        root: The data folder, which is not needed: the images lie in the package.
+    """
     with (
         as_file(files("ofcl.data").joinpath("fashion-mini.npz")) as path,
         np.load(path, allow_pickle=False) as data,
@@ -33,7 +37,11 @@ def fashion_mini(root: Path) -> Raw:
 
 
 def digits(root: Path) -> Raw:
-    """Scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing."""
+    """Reads Scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing.
+
+    Args:
+        root: The data folder, which is not needed: the images come with Scikit-learn.
+    """
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -45,7 +53,7 @@ def digits(root: Path) -> Raw:
 
 
 def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Raw:
-    """Grey images (n, height, width)."""
+    """Makes raw data of grey images (n, height, width)."""
     train, test = (
         Part(arrays[f"x_{part}"][:, None], arrays[f"y_{part}"].astype(np.int64))
         for part in ("train", "test")

@@ -1,4 +1,4 @@
-"""The named datasets: what each is, where it comes from, under which licence."""
+"""The catalogue of named datasets: their contents, origins and licences."""
 
 from __future__ import annotations
 
@@ -84,4 +84,4 @@ DATASETS: dict[str, Source] = {
         megabytes=530,
     ),
 }  # fmt: skip
-"""Every dataset by name. A new one is a function in a file of `sources/` and an entry here."""
+"""Every dataset by name. A new one is a reader in a file of this folder and an entry here."""

@@ -22,35 +22,46 @@ _ALLOWED = {
     ("numpy", "dtype"),
     ("_codecs", "encode"),  # how Python 3 pickles bytes for readers of Python 2
 }
-"""What a pickle of arrays and plain values refers to; anything else could run code."""
+"""The names that a pickle of arrays and plain values refers to; any other could run code."""
 
 
 class ArraysOnly(pickle.Unpickler):
     """Reads pickles of arrays and plain values, and refuses all others."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Gives what an array needs to be made."""
+        """Returns a class or function that arrays are made with, and refuses any other."""
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"it refers to {module}.{name}, which no array needs")
         return super().find_class(module, name)
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """The dictionary of a CIFAR batch."""
+    """Reads the dictionary of a CIFAR batch, without running code in it.
+
+    Args:
+        path: The file of the batch.
+
+    Raises:
+        OfclError: The file cannot be read, or is no such dictionary.
+    """
     try:
         content = path.read_bytes()
-        found = ArraysOnly(io.BytesIO(content), encoding="latin1").load()
+        batch = ArraysOnly(io.BytesIO(content), encoding="latin1").load()
     except OSError as error:
         raise OfclError(f"'{path}' cannot be read ({error.strerror})") from None
     except Exception as error:  # a damaged pickle raises nearly anything
         raise OfclError(f"'{path}' is not a CIFAR batch: {error}") from None
-    if not isinstance(found, dict):
-        raise OfclError(f"'{path}' is not a CIFAR batch: it holds a {type(found).__name__}")
-    return {k.decode("latin1") if isinstance(k, bytes) else str(k): v for k, v in found.items()}
+    if not isinstance(batch, dict):
+        raise OfclError(f"'{path}' is not a CIFAR batch: it holds a {type(batch).__name__}")
+    return {k.decode("latin1") if isinstance(k, bytes) else str(k): v for k, v in batch.items()}
 
 
 def cifar10(root: Path) -> Raw:
-    """60,000 colour images of ten kinds of things."""
+    """Reads CIFAR-10: 60,000 colour images of ten kinds of things.
+
+    Args:
+        root: The data folder, with the unpacked archive in it.
+    """
     folder = root / "cifar-10-batches-py"
     return Raw(
         "cifar10",
@@ -64,7 +75,11 @@ def cifar10(root: Path) -> Raw:
 
 
 def cifar100(root: Path) -> Raw:
-    """60,000 colour images of a hundred kinds of things."""
+    """Reads CIFAR-100: 60,000 colour images of a hundred kinds of things.
+
+    Args:
+        root: The data folder, with the unpacked archive in it.
+    """
     folder = root / "cifar-100-python"
     return Raw(
         "cifar100",
@@ -78,10 +93,10 @@ def cifar100(root: Path) -> Raw:
 
 
 def _names(path: Path, key: str) -> tuple[str, ...]:
-    found = read_pickle(path).get(key)
-    if not isinstance(found, list):
+    names = read_pickle(path).get(key)
+    if not isinstance(names, list):
         raise OfclError(f"'{path}' is damaged: it lacks the list {key}")
-    return tuple(map(label_name, found))
+    return tuple(map(label_name, names))
 
 
 def _part(paths: list[Path], key: str) -> Part:

@@ -1,4 +1,4 @@
-"""Downloads with progress and a checksum, from where the authors of a dataset publish it."""
+"""Downloads from the authors of a dataset, with progress and a checksum."""
 
 from __future__ import annotations
 
@@ -12,17 +12,30 @@ from ofcl.errors import OfclError
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download; tar and zip files are unpacked, then removed."""
+    """A file to download; tar and zip files are unpacked, then removed.
+
+    Args:
+        url: Its address.
+        checksum: The algorithm and the digest, as in `md5:0123…`.
+        name: Its name in the data folder.
+    """
 
     url: str
-    checksum: str  # algorithm:digest
-    name: str  # of the file in the data folder
+    checksum: str
+    name: str
 
 
 def fetch(archive: Archive, root: Path) -> None:
     """Downloads an archive into the data folder and unpacks it there.
 
-    What was downloaded is renamed into place when it is whole and its checksum is right.
+    Files get their final names when they are complete and the checksum is right.
+
+    Args:
+        archive: The archive.
+        root: The data folder.
+
+    Raises:
+        OfclError: The download fails, and the message says why.
     """
     import pooch
 
@@ -43,7 +56,7 @@ def fetch(archive: Archive, root: Path) -> None:
 
 
 def _unpack(path: Path, root: Path) -> None:
-    """Unpacks beside, then renames: what is in the data folder under its name is whole."""
+    """Unpacks into a hidden folder, then renames: files with their final names are complete."""
     import tarfile
     import zipfile
 
@@ -65,7 +78,7 @@ def _unpack(path: Path, root: Path) -> None:
 
 
 class _Bar:
-    """What pooch shows its progress with, drawn by rich."""
+    """A progress bar for pooch, drawn by rich."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -78,16 +91,16 @@ class _Bar:
         self.total: int | None = None
 
     def update(self, amount: int) -> None:
-        """So many bytes more."""
+        """Adds downloaded bytes."""
         self._progress.start()
         self._progress.update(self._task, advance=amount, total=self.total)
 
     def reset(self) -> None:
-        """Back to the beginning: pooch does this before it fills the bar."""
+        """Starts anew; pooch calls this before it fills the bar."""
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """The download has ended."""
+        """Ends the bar."""
         self._progress.stop()
 
 

@@ -22,13 +22,21 @@ CELLS = (
 
 
 def crc_tissue(root: Path) -> Raw:
-    """PathMNIST: histology of colorectal cancer, 28 × 28 in colour."""
+    """Reads PathMNIST: histology of colorectal cancer, 28 × 28 in colour.
+
+    Args:
+        root: The data folder, with `pathmnist.npz` in it.
+    """
     mean, std = (0.7405, 0.5330, 0.7058), (0.1237, 0.1768, 0.1244)
     return _read("crc-tissue", root / "pathmnist.npz", TISSUES, mean, std)
 
 
 def kc_cell(root: Path) -> Raw:
-    """TissueMNIST: kidney cortex cells, 28 × 28 in grey."""
+    """Reads TissueMNIST: kidney cortex cells, 28 × 28 in grey.
+
+    Args:
+        root: The data folder, with `tissuemnist.npz` in it.
+    """
     return _read("kc-cell", root / "tissuemnist.npz", CELLS, (0.1020,), (0.1000,))
 
 

@@ -1,4 +1,4 @@
-"""20 Newsgroups "bydate": the official folders of messages, a subfolder a group."""
+"""20 Newsgroups "bydate": the official folders of messages, a subfolder for each group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from ofcl.errors import OfclError
 
 
 def newsgroups(root: Path) -> Raw:
-    """18,846 messages to 20 groups, split by date."""
+    """Reads 18,846 messages to 20 groups, split by date.
+
+    Args:
+        root: The data folder, with the unpacked archive in it.
+    """
     folders = [root / f"20news-bydate-{part}" for part in ("train", "test")]
     groups = tuple(sorted(p.name for p in folders[0].iterdir() if p.is_dir()))
     train, test = (_messages(folder, groups) for folder in folders)
@@ -18,9 +22,9 @@ def newsgroups(root: Path) -> Raw:
 
 
 def _messages(folder: Path, groups: tuple[str, ...]) -> Part:
-    strange = {p.name for p in folder.iterdir() if p.is_dir()} - set(groups)
-    if strange:
-        raise OfclError(f"'{folder}' has the groups {sorted(strange)}, which train lacks")
+    unknown = {p.name for p in folder.iterdir() if p.is_dir()} - set(groups)
+    if unknown:
+        raise OfclError(f"'{folder}' has the groups {sorted(unknown)}, which train lacks")
     files = [
         (path, group)
         for group in groups

@@ -1,4 +1,4 @@
-"""A named dataset: what it is, where its files lie, how they are fetched and read."""
+"""A named dataset: its files, its download and its reader."""
 
 from __future__ import annotations
 
@@ -13,28 +13,56 @@ from ofcl.errors import OfclError
 
 @dataclass(frozen=True)
 class Source:
-    """A dataset by name; the sizes are the official ones, which `ofcl data check` compares."""
+    """A named dataset.
+
+    Args:
+        summary: Its content in a few words.
+        kind: `image` or `text`.
+        classes: The official number of classes, which `ofcl data check` compares, as the next two.
+        train: The official number of train samples.
+        test: The official number of test samples.
+        licence: Its licence.
+        read: Reads it from the data folder.
+        files: The files that `read` needs in the data folder; none: it is built in.
+        alternative: The files of another layout that `read` also knows.
+        archive: The download that its authors publish, if there is one.
+        hub: Downloads the files from a hub into the data folder, where there is no archive.
+        megabytes: The size of the download.
+    """
 
     summary: str
-    kind: str  # image or text
+    kind: str
     classes: int
     train: int
     test: int
     licence: str
-    read: Callable[[Path], Raw]  # from the data folder
-    files: tuple[str, ...] = ()  # what `read` needs in the data folder; none: it is built in
-    alternative: tuple[str, ...] = ()  # another layout that it also reads
-    archive: Archive | None = None  # where its authors publish the files
-    hub: Callable[[Path], None] | None = None  # … or how they come from a hub
-    megabytes: int = 0  # of the download
+    read: Callable[[Path], Raw]
+    files: tuple[str, ...] = ()
+    alternative: tuple[str, ...] = ()
+    archive: Archive | None = None
+    hub: Callable[[Path], None] | None = None
+    megabytes: int = 0
 
     def present(self, root: Path) -> bool:
-        """Whether its files are in the data folder."""
+        """Says whether its files are in the data folder.
+
+        Args:
+            root: The data folder.
+        """
         layouts = [files for files in (self.files, self.alternative) if files]
         return not layouts or any(all((root / f).exists() for f in files) for files in layouts)
 
     def prepare(self, name: str, root: Path, tell: Callable[[str], None]) -> None:
-        """Downloads what is missing."""
+        """Downloads the files if they are missing.
+
+        Args:
+            name: The name of the dataset, for messages.
+            root: The data folder.
+            tell: Called with a line for the user when the download begins.
+
+        Raises:
+            OfclError: The download fails; the message says which files to put where by hand.
+        """
         if self.present(root):
             return
         tell(f"{name}: downloading about {self.megabytes} MB into {root}")
@@ -49,8 +77,8 @@ class Source:
             raise OfclError(f"{name}: the download lacks its files. {self._by_hand(root)}")
 
     def _by_hand(self, root: Path) -> str:
-        wanted = ", ".join(self.files) + (
-            f" (or {', '.join(self.alternative)})" if self.alternative else ""
-        )
+        wanted = ", ".join(self.files)
+        if self.alternative:
+            wanted += f" (or {', '.join(self.alternative)})"
         where = f", for example from {self.archive.url}" if self.archive else ""
         return f"Without network, put {wanted} into '{root}'{where}; another folder: --data-root"

@@ -1,4 +1,4 @@
-"""TinyImageNet: 200 classes of 64 × 64 pixels; its validation part, which has labels, is tested."""
+"""TinyImageNet: 200 classes, 64 × 64 pixels. Its validation part has labels and is the test part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from ofcl.errors import OfclError
 
 
 def tinyimagenet(root: Path) -> Raw:
-    """100,000 and 10,000 colour images in the official folders."""
+    """Reads the 100,000 train and 10,000 test images in the official folders.
+
+    Args:
+        root: The data folder, with the unpacked archive in it.
+    """
     folder = root / "tiny-imagenet-200"
     ids = _lines(folder / "wnids.txt")
     words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
@@ -20,9 +24,9 @@ def tinyimagenet(root: Path) -> Raw:
         for path in sorted((folder / "train" / wnid / "images").glob("*.JPEG"))
     ]
     annotations = [line.split("\t")[:2] for line in _lines(folder / "val" / "val_annotations.txt")]
-    strange = [line for line in annotations if len(line) < 2 or line[1] not in set(ids)]
-    if strange:
-        raise OfclError(f"'{folder}/val/val_annotations.txt' is damaged at {strange[0]}")
+    damaged = [line for line in annotations if len(line) < 2 or line[1] not in set(ids)]
+    if damaged:
+        raise OfclError(f"'{folder}/val/val_annotations.txt' is damaged at {damaged[0]}")
     return Raw(
         "tinyimagenet",
         "image files",

@@ -1,4 +1,4 @@
-"""DBPedia-14 and Yahoo Answers (Zhang et al. 2015): Parquet of the hub, or the authors' CSV."""
+"""DBPedia-14 and Yahoo Answers (Zhang et al. 2015): the hub's Parquet or the authors' CSV."""
 
 from __future__ import annotations
 
@@ -23,20 +23,36 @@ TOPICS = (
     "Family & Relationships", "Politics & Government",
 )  # fmt: skip
 
+CSV_FOLDERS = {"dbpedia": "dbpedia_csv", "yahoo": "yahoo_answers_csv"}
+"""The folders in the authors' archives."""
+
 
 def dbpedia(root: Path) -> Raw:
-    """Titles and abstracts of 14 kinds of things."""
+    """Reads titles and abstracts of 14 kinds of things.
+
+    Args:
+        root: The data folder.
+    """
     return _read("dbpedia", root, "label", ("title", "content"), ENTITIES)
 
 
 def yahoo(root: Path) -> Raw:
-    """Questions and their best answers on ten topics."""
+    """Reads questions and their best answers on ten topics.
+
+    Args:
+        root: The data folder.
+    """
     fields = ("question_title", "question_content", "best_answer")
     return _read("yahoo", root, "topic", fields, TOPICS)
 
 
 def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
-    """What downloads a dataset from the hub into the data folder, as Parquet."""
+    """Makes the function that downloads a dataset from the hub into the data folder, as Parquet.
+
+    Args:
+        name: The name of the dataset, which becomes the name of its folder.
+        hub_id: Its id on the Hugging Face hub.
+    """
 
     def download(root: Path) -> None:
         try:
@@ -46,11 +62,11 @@ def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
                 "its download needs the package datasets (pip install 'ofcl[hub]')"
             ) from None
         try:
-            found = datasets.load_dataset(hub_id)
+            dataset = datasets.load_dataset(hub_id)
             (root / name).mkdir(parents=True, exist_ok=True)
             for part in ("train", "test"):
                 partial = root / name / f"{part}.parquet.partial"
-                found[part].to_parquet(partial)
+                dataset[part].to_parquet(partial)
                 partial.rename(root / name / f"{part}.parquet")
         except Exception as error:  # of the network, the hub, the disk
             reason = str(error).strip().split("\n")[0]
@@ -74,24 +90,21 @@ def _part(
     fields: tuple[str, ...],
     labels: tuple[str, ...],
 ) -> Part:
-    path, first = root / name / f"{part}.parquet", 0
+    path, first_class = root / name / f"{part}.parquet", 0
     if not path.exists():  # the authors' files have no header, and count classes from 1
-        path, first = root / CSV_FOLDERS[name] / f"{part}.csv", 1
+        path, first_class = root / CSV_FOLDERS[name] / f"{part}.csv", 1
     table = read_table(path, Damage(), header=(label, *fields))
-    # Missing parts of a text are left out, as its authors' readers do.
+    # Missing fields of a text are left out, as the authors' readers do.
     columns = [table.column(field) for field in fields]
     texts = [" ".join(piece for piece in row if piece) for row in zip(*columns, strict=True)]
     try:
-        y = np.array([int(value) for value in table.column(label)], dtype=np.int64) - first
+        y = np.array([int(value) for value in table.column(label)], dtype=np.int64)
     except (TypeError, ValueError):
         raise OfclError(f"'{path}': its first column must be the number of the class") from None
-    if len(y) and not 0 <= y.min() <= y.max() < len(labels):
+    last_class = first_class + len(labels) - 1
+    if len(y) and not first_class <= y.min() <= y.max() <= last_class:
         raise OfclError(
-            f"'{path}' has classes from {y.min() + first} to {y.max() + first}; expected "
-            f"{first} to {len(labels) - 1 + first}"
+            f"'{path}' has classes from {y.min()} to {y.max()}; expected {first_class} to "
+            f"{last_class}"
         )
-    return Part(texts, y)
-
-
-CSV_FOLDERS = {"dbpedia": "dbpedia_csv", "yahoo": "yahoo_answers_csv"}
-"""The folders in the authors' archives."""
+    return Part(texts, y - first_class)

@@ -1,4 +1,4 @@
-"""Arrays in npz files: vectors or images, in our names, MedMNIST's, or just x and y."""
+"""Arrays in npz files: vectors or images, with their labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,19 @@ KEYS = (
     ("x", "y", "", ""),
     ("images", "labels", "", ""),
 )
-"""The names of the arrays: samples and labels, to learn from and to test."""
+"""The names of the arrays: train samples and their labels, test samples and their labels."""
 
 
 def npz_file(path: Path, how: Reading) -> Raw:
-    """The arrays of an npz file as data."""
+    """Reads the arrays of an npz file.
+
+    Args:
+        path: The file.
+        how: The options of reading.
+
+    Raises:
+        OfclError: The file lacks arrays, or their shapes and values cannot be used.
+    """
     arrays = read_arrays(path)
     keys = next((keys for keys in KEYS if set(filter(None, keys[:2])) <= arrays.keys()), None)
     if keys is None:
@@ -40,29 +48,29 @@ def npz_file(path: Path, how: Reading) -> Raw:
     elif lonely := next((key for key in keys[2:] if key in arrays), None):
         other = keys[3] if lonely == keys[2] else keys[2]
         raise OfclError(f"'{path.name}' has {lonely} but no {other}")
-    found = {part: _array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
+    parts = {part: _array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
     if how.image_size is not None:
         raise OfclError(f"'{path.name}' has arrays, which --image-size cannot resize; leave it out")
-    if found["train"][0].ndim > 2:
-        unit = pixel_unit([x for x, _ in found.values()])
-        found = {
+    if parts["train"][0].ndim > 2:
+        unit = pixel_unit([x for x, _ in parts.values()])
+        parts = {
             part: (image_arrays(x, f"'{path.name}', {splits[part][0]}", unit), names)
-            for part, (x, names) in found.items()
+            for part, (x, names) in parts.items()
         }
-    for part, (x, _) in found.items():
-        check_same_shape(f"{path.name}, {splits[part][0]}", found["train"][0], x)
-    check_labels(f"'{keys[1]}' of '{path.name}'", found["train"][1])
-    content: Content = "vectors" if found["train"][0].ndim == 2 else "images"
+    for part, (x, _) in parts.items():
+        check_same_shape(f"{path.name}, {splits[part][0]}", parts["train"][0], x)
+    check_labels(f"'{keys[1]}' of '{path.name}'", parts["train"][1])
+    content: Content = "vectors" if parts["train"][0].ndim == 2 else "images"
     details = {key: f"{array.dtype} {array.shape}" for key, array in arrays.items()}
     return raw_from_labelled(
-        path.name.split(".")[0], content, found, damage.notes(path.name), details
+        path.name.split(".")[0], content, parts, damage.notes(path.name), details
     )
 
 
 def _array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
-    """The samples that can be used, and the names of their labels."""
+    """Reads one part: the samples that can be used, and their labels."""
     x, y = arrays[x_key], arrays[y_key]
     where = f"'{path.name}', {x_key}"
     if y.ndim == 2 and y.shape[1] == 1:  # as MedMNIST has them

@@ -1,4 +1,4 @@
-"""By path."""
+"""A user's own data by path: the kind of data is found from the path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ofcl.errors import OfclError
 
 
 def looks_like_path(name: str) -> bool:
-    """Whether a dataset's name means a file, a folder or the hub rather than a known name.
+    """Says whether a dataset's name is a file, a folder or an id of the hub.
+
+    Args:
+        name: The name or path as the user wrote it.
 
     >>> looks_like_path("cifar10"), looks_like_path("data/mine.csv"), looks_like_path("hf:a/b")
     (False, True, True)
@@ -29,14 +32,22 @@ def looks_like_path(name: str) -> bool:
 
 
 def read_own(name: str, how: Reading) -> Raw:
-    """Data by path; the kind is found from it."""
+    """Reads data by path.
+
+    Args:
+        name: The path of a file or folder, or `hf:` and an id of the Hugging Face hub.
+        how: The options of reading.
+
+    Raises:
+        OfclError: There is nothing at that path, or it cannot be read.
+    """
     if name.startswith(HUB):
         return hub_dataset(name.removeprefix(HUB), how)
     try:
         return _read_path(name, Path(name).expanduser(), how)
     except OSError as error:
         raise OfclError(f"'{error.filename}' cannot be read ({error.strerror})") from None
-    except RuntimeError as error:  # of expanduser: nobody has that name
+    except RuntimeError as error:  # of expanduser: there is no such user
         raise OfclError(f"'{name}': {error}") from None
 
 

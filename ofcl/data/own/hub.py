@@ -1,4 +1,4 @@
-"""A dataset of the Hugging Face hub by its id, with its own columns."""
+"""A dataset of the Hugging Face hub by its id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ HUB = "hf:"
 
 
 def hub_dataset(name: str, how: Reading) -> Raw:
-    """A dataset of the Hugging Face hub, or of a folder that looks like one; `name@config`."""
+    """Loads a dataset of the Hugging Face hub, or of a local folder in the hub's layout.
+
+    Args:
+        name: The id or folder, followed by `@` and the name of a configuration if need be.
+        how: The options of reading.
+
+    Raises:
+        OfclError: The package datasets is not installed, or the dataset cannot be loaded.
+    """
     try:
         import datasets
     except ImportError:
@@ -28,17 +36,20 @@ def hub_dataset(name: str, how: Reading) -> Raw:
         ) from None
     name, _, config = name.partition("@")
     try:
-        found = datasets.load_dataset(name, config or None)
+        dataset = datasets.load_dataset(name, config or None)
     except Exception as error:  # of the network, the hub, the files
         reason = str(error).strip().split("\n")[0]
         raise OfclError(f"the dataset '{HUB}{name}' cannot be loaded ({reason})") from None
-    train = next((key for key in ("train", *found) if key in found), None)
+    train = next((key for key in ("train", *dataset) if key in dataset), None)
     if train is None:
         raise OfclError(f"the dataset '{HUB}{name}' is empty")
-    test = next((key for key in TEST_NAMES if key in found and key != train), None)
-    splits = {"train": found[train], **({"test": found[test]} if test else {})}
+    test = next((key for key in TEST_NAMES if key in dataset and key != train), None)
+    splits = {"train": dataset[train]}
+    if test:
+        splits["test"] = dataset[test]
     damage = Damage(how.on_bad)
-    images = [n for n, f in splits["train"].features.items() if type(f).__name__ == "Image"]
+    features = splits["train"].features
+    images = [column for column, kind in features.items() if type(kind).__name__ == "Image"]
     if images and how.text is None:
         return _hub_images(name, splits, images[0], how, damage)
     tables = {part: _hub_table(f"{name} ({part})", split) for part, split in splits.items()}
@@ -50,7 +61,7 @@ def _hub_table(name: str, split: Any) -> Table:
     for column, feature in split.features.items():
         values = split[column][:]
         names = getattr(feature, "names", None)  # of a ClassLabel
-        if names is not None:
+        if names is not None:  # the hub writes a missing label as −1
             values = [None if v is None or v < 0 else names[v] for v in values]
         columns[column] = values
     return Table(name, columns, list(range(1, len(split) + 1)))
@@ -61,13 +72,13 @@ def _hub_images(
 ) -> Raw:
     import datasets
 
-    found: dict[str, LabelledSamples] = {}
+    parts: dict[str, LabelledSamples] = {}
     for part, split in splits.items():
         where = f"{name} ({part})"
         others = _hub_table(where, split.remove_columns(column))
         label = how.label or next((n for n in LABEL_NAMES if n in others.columns), "label")
         files, names = [], []
-        # The images undecoded: which of them cannot be read is for the reader of images to say.
+        # Undecoded: `read_images` finds out later which of them cannot be read.
         stored = split.cast_column(column, datasets.Image(decode=False))[column]
         for row, (image, value) in enumerate(zip(stored, others.column(label), strict=True), 1):
             try:
@@ -76,9 +87,9 @@ def _hub_images(
                 damage.report(f"'{where}', row {row}: {error}")
             else:
                 files.append(_hub_file(image or {}, f"{where}, row {row}"))
-        found[part] = files, names
-    check_labels(f"column '{label}' of '{name}'", found["train"][1])
-    return raw_from_labelled(name.rsplit("/", 1)[-1], "image files", found, damage.notes(name))
+        parts[part] = files, names
+    check_labels(f"column '{label}' of '{name}'", parts["train"][1])
+    return raw_from_labelled(name.rsplit("/", 1)[-1], "image files", parts, damage.notes(name))
 
 
 def _hub_file(image: dict[str, Any], where: str) -> ImageFile:

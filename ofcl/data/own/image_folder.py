@@ -1,4 +1,4 @@
-"""A folder of images: a subfolder a class, with `train/` and `test/` above them or not."""
+"""A folder of images: a subfolder for each class, in `train/` and `test/` or directly in it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from ofcl.errors import OfclError
 
 TRAIN_NAMES = ("train", "training")
 TEST_NAMES = ("test", "testing", "val", "valid", "validation")
-"""What the parts may be called; the first that is there counts."""
+"""The names that the parts may have; the first name that is there counts."""
 
 
 def image_folder(path: Path) -> Raw:
-    """The images below a folder."""
+    """Finds the images in the subfolders of a folder, whose names are the labels.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        OfclError: There are no images, or only images to test on.
+    """
     folders = {p.name.lower(): p for p in sorted(path.iterdir()) if p.is_dir()}
     train, test = (
         next((folders[name] for name in names if name in folders), None)
@@ -23,31 +30,31 @@ def image_folder(path: Path) -> Raw:
     )
     if train is None and test is not None and any(_classes(test).values()):
         raise OfclError(f"'{test}' has classes, but there is no '{path.name}/train' to learn them")
-    below = {"train": train or path}
+    folders_of_parts = {"train": train or path}
     if train and test:
-        below["test"] = test
-    found, empty = {}, []
-    for part, folder in below.items():
+        folders_of_parts["test"] = test
+    parts, empty = {}, []
+    for part, folder in folders_of_parts.items():
         classes = _classes(folder)
         empty += [name for name, files in classes.items() if not files]
-        files = [(file, name) for name, files in classes.items() for file in files]
-        found[part] = [file for file, _ in files], [name for _, name in files]
-    if not found["train"][0]:
+        labelled = [(file, name) for name, files in classes.items() for file in files]
+        parts[part] = [file for file, _ in labelled], [name for _, name in labelled]
+    if not parts["train"][0]:
         raise OfclError(
             f"no images in the subfolders of '{path}'; expected '{path.name}/CLASS/….png' or "
             f"'{path.name}/train/CLASS/….png' ({', '.join(sorted(SUFFIXES))})"
         )
-    for name in {name for _, names in found.values() for name in names}:
+    for name in {name for _, names in parts.values() for name in names}:
         try:
             label_name(name)
         except NotALabel as error:
             raise OfclError(f"a folder of '{path}' cannot name a class: {error}") from None
     notes = (f"no images in {', '.join(map(repr, empty))}",) if empty else ()
-    return raw_from_labelled(path.resolve().name, "image files", found, notes)
+    return raw_from_labelled(path.resolve().name, "image files", parts, notes)
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
-    """The images of each subfolder and those below it; what is hidden is not meant."""
+    """Lists the images of each subfolder and of the folders below it, but for hidden ones."""
     return {
         sub.name: sorted(
             p

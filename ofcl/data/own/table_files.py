@@ -1,4 +1,4 @@
-"""CSV, JSONL and Parquet files with a column of labels, and texts or numbers beside it."""
+"""Tables with a column of labels, and texts or numbers beside it: CSV, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -17,13 +17,23 @@ from ofcl.data.raw import Content, LabelledSamples, Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
 Row = tuple[int, Any, str]
-"""The line of a row, its sample and its label."""
+"""The line of a row in its file, its sample and its label."""
 
 _CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "table"}
 
 
 def tables_of_folder(path: Path) -> dict[str, Path]:
-    """`train.csv` and perhaps `test.csv`, or in another format."""
+    """Finds `train.csv` and, if it is there, `test.csv` in a folder, or the same in other formats.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The file of each part; empty if there is none to train on.
+
+    Raises:
+        OfclError: There are two files for one part.
+    """
     files: dict[str, Path] = {}
     for file in sorted(p for p in path.iterdir() if table_format(p)):
         part = file.name.split(".")[0].lower()
@@ -36,24 +46,40 @@ def tables_of_folder(path: Path) -> dict[str, Path]:
     )
     if train is None:
         return {}
-    return {"train": train, **({"test": test} if test else {})}
+    return {"train": train, "test": test} if test else {"train": train}
 
 
 def table_files(name: str, paths: dict[str, Path], how: Reading) -> Raw:
-    """The rows of a train file, and perhaps of a test file."""
+    """Reads the rows of a train file and, if there is one, of a test file.
+
+    Args:
+        name: The name of the dataset.
+        paths: The files of `train` and perhaps `test`.
+        how: The options of reading.
+    """
     damage = Damage(how.on_bad)
     tables = {part: read_table(path, damage) for part, path in paths.items()}
     return raw_of_tables(name, tables, how, damage)
 
 
 def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Damage) -> Raw:
-    """A train table, and perhaps a test table of the same columns, as data."""
+    """Makes raw data of a train table and, if there is one, of a test table with the same columns.
+
+    Args:
+        name: The name of the dataset.
+        tables: The tables of `train` and perhaps `test`.
+        how: The options of reading, which may name the columns.
+        damage: Takes the rows that cannot be used.
+
+    Raises:
+        OfclError: The train table has no rows, or a column is not there.
+    """
     if not len(tables["train"]):
         raise OfclError(f"'{tables['train'].name}' has no rows")
     meaning = find_meaning(tables["train"], how)
     content = _CONTENT[meaning.kind]
-    found: dict[str, LabelledSamples] = {}
-    length: int | None = None  # of lists of numbers, as most in the train table have it
+    parts: dict[str, LabelledSamples] = {}
+    length: int | None = None  # of lists of numbers: the usual one of the train table
     for part, table in tables.items():
         for column in (meaning.label, *meaning.columns) if len(table) else ():
             table.column(column)
@@ -69,23 +95,23 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
             rows = _of_length(length, rows, table.name, damage)
         samples: list[Any] = [sample for _, sample, _ in rows]
         array = samples if content == "texts" else np.array(samples, dtype=np.float64)
-        found[part] = array, [label for _, _, label in rows]
-    check_labels(f"column '{meaning.label}' of '{tables['train'].name}'", found["train"][1])
+        parts[part] = array, [label for _, _, label in rows]
+    check_labels(f"column '{meaning.label}' of '{tables['train'].name}'", parts["train"][1])
     details = {
         "columns": ", ".join(tables["train"].columns),
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
-    return raw_from_labelled(name, content, found, damage.notes(name), details)
+    return raw_from_labelled(name, content, parts, damage.notes(name), details)
 
 
 def _usual_length(lists: list[list[float]]) -> int:
-    """The length that most have."""
+    """Returns the most frequent length."""
     return Counter(map(len, lists)).most_common(1)[0][0] if lists else 0
 
 
 def _of_length(length: int, rows: list[Row], name: str, damage: Damage) -> list[Row]:
-    """The rows whose lists have the length that is wanted."""
+    """Keeps the rows whose lists have the given length, and reports the others."""
     kept = []
     for line, numbers, label in rows:
         if len(numbers) == length:

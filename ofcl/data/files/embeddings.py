@@ -1,8 +1,8 @@
-"""Texts become vectors once: an embedder, and a cache on disk so that it is asked only once.
+"""Embeddings of texts, cached_vectors on disk so that no text is embedded twice.
 
-The cache is one SQLite file a model, `embeddings/<model>.sqlite` in the data folder: from the hash
-of what the model sees (prefix and text) to its vector. It is written every few texts, so that an
-embedding that was interrupted goes on where it was, and two runs can share it.
+The cache is one SQLite file for each model, `embeddings/<model>.sqlite` in the data folder. It maps
+the hash of a model's input (prefix and text) to its vector. It is written every few texts: an
+embedding that was interrupted goes on where it was, and two runs can share the cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ CHUNK = 64  # texts that are embedded between two writes to the cache
 def embed(
     texts: Sequence[str], embedder: str | Embedder, root: Path, track: Progress = no_progress
 ) -> np.ndarray:
-    """The vectors (n, d) of texts, from the cache where they are known."""
+    """Returns the vectors (n, d) of texts; only those that the cache lacks are embedded.
+
+    Args:
+        texts: The texts.
+        embedder: The model, or a name that `find_embedder` knows.
+        root: The data folder, in which the cache lies.
+        track: Shows the progress.
+    """
     chosen = find_embedder(embedder) if isinstance(embedder, str) else embedder
     keys = [_key(chosen.prefix + text) for text in texts]
     with _cache(root / "embeddings", chosen) as cache:
@@ -47,8 +54,17 @@ def embed(
     return np.stack([np.frombuffer(known[key], dtype=np.float32) for key in keys])
 
 
-def cached(texts: Sequence[str], embedder: str, root: Path) -> list[np.ndarray | None]:
-    """The vectors of texts as far as they are in the cache; nothing is embedded."""
+def cached_vectors(texts: Sequence[str], embedder: str, root: Path) -> list[np.ndarray | None]:
+    """Looks texts up in the cache and embeds nothing.
+
+    Args:
+        texts: The texts.
+        embedder: A name that `find_embedder` knows.
+        root: The data folder, in which the cache lies.
+
+    Returns:
+        The vector of each text; None where the cache lacks it.
+    """
     chosen = find_embedder(embedder)
     keys = [_key(chosen.prefix + text) for text in texts]
     with _cache(root / "embeddings", chosen) as cache:
@@ -62,12 +78,12 @@ def _key(text: str) -> bytes:
 
 @contextlib.contextmanager
 def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
-    """The cache of one model, with all that its vectors depend on in its name."""
-    # A folder is known by what it holds, wherever it is.
-    known_by = embedder.version if os.path.isabs(embedder.model) else embedder.model
-    told = f"{known_by}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
+    """Opens the cache of one model; the file's name depends on all that the vectors depend on."""
+    # The version of a folder is the digest of its files: they may be moved to another folder.
+    model = embedder.version if os.path.isabs(embedder.model) else embedder.model
+    identity = f"{model}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
     short = re.sub(r"[^\w.-]+", "-", os.path.basename(embedder.model))
-    path = folder / f"{short}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.sqlite"
+    path = folder / f"{short}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.sqlite"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         cache = sqlite3.connect(path, timeout=60)
