@@ -1,28 +1,27 @@
-"""A client: one party with a model, a memory and a stream of its own."""
+"""A client: a model, a memory and a stream of its own; when it communicates, what it sends."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ofcl.compute.devices import Transfer, all_to_device
+from ofcl.compute.devices import all_to_device
+from ofcl.compute.foreach import move_towards
 from ofcl.data.stream import Batch, Stream
-from ofcl.errors import OfclError
-from ofcl.evaluation.held_out import Tested
-from ofcl.events import Evaluated, Event, Learned, Remembered
-from ofcl.methods.learner import Learner, Learning
+from ofcl.evaluation.held_out import HeldOutParts
+from ofcl.events import Evaluated, Event, Remembered
+from ofcl.methods.learner import Learner
 from ofcl.models.head import grown, outputs, width
 from ofcl.privacy import Privacy
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
 from ofcl.update import Update, travelling
 
-TOLD_EVERY = 10  # mini-batches, after which a client tells anew what its memory holds
+BATCHES_BETWEEN_COUNTS = 10  # after so many a client tells anew how its memory is composed
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,11 @@ class Schedule:
 
     >>> [n for n in range(50) if Schedule(burn_in=30, q=5).due(n)]
     [35, 40, 45]
+
+    Args:
+        burn_in: Mini-batches of a task before its first round.
+        q: Mini-batches between rounds.
+        first_round: Whether the first round needs more mini-batches than `burn_in`, or as many.
     """
 
     burn_in: int
@@ -43,112 +47,108 @@ class Schedule:
         return batches > 0 and batches >= start and batches % self.q == 0
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """What a client sends at a communication point, and how it takes the global model.
+
+    Args:
+        class_counts: Whether an update tells how many samples of each class there were.
+        mixing: The share of the global model in the model that a client goes on with.
+        batchnorm: BatchNorm statistics: averaged like parameters; `reset`: never sent, and the
+            global ones (0 and 1) are mixed in; `local`: each client keeps its own.
+        privacy: How updates are clipped and made noisy; None: they are sent as they are.
+    """
+
+    class_counts: bool = False
+    mixing: float = 1.0
+    batchnorm: Literal["average", "reset", "local"] = "average"
+    privacy: Privacy | None = None
+
+
 class Outcome(NamedTuple):
-    """A mini-batch that a client has learned; how it went may still be on its way from a GPU."""
+    """A mini-batch that a client has learned; its measurement may still be on the device."""
 
     client: int
     task: int
     batch: int  # number in the task
     samples: int
-    measurement: Tensor
-
-
-class Outcomes:
-    """How some mini-batches went, on the way to be told."""
-
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        self._outcomes = outcomes
-        self._coming = Transfer(torch.stack([outcome.measurement for outcome in outcomes]))
-
-    def told(self) -> list[Event]:
-        """What happened, as events; an error if something was not finite."""
-        rows = self._coming.numpy().tolist()
-        return [
-            _told(outcome, Learning(loss, int(correct), bool(finite)))
-            for outcome, (loss, correct, finite) in zip(self._outcomes, rows, strict=True)
-        ]
-
-
-def _told(outcome: Outcome, learning: Learning) -> Learned:
-    client, task, batch, n, _ = outcome
-    if not learning.finite:
-        raise OfclError(
-            f"the loss of client {client} is not finite (task {task}, mini-batch {batch}); "
-            "lower the learning rate, or look at that part of its data"
-        )
-    return Learned(client, task, 1, n, learning.loss * n, learning.correct)
+    measurement: Tensor  # as `methods.learner.measured` makes it
 
 
 class Client:
     """Learns from its stream mini-batch by mini-batch, and takes part in rounds.
 
-    `waiting` says that it has reached a communication point; it learns on when the server has
-    answered (`receive`) or when it is let go without an answer (`go_on`). `finished` says that its
-    stream has ended and its last task has been evaluated; `tasks` None means that the stream alone
-    knows how many there are. With a `barrier` it stays `between_tasks` until all have come so far,
-    and the server hands out what the next task needs (`begin_task`). With `anchored` it keeps the
-    last global model (`anchor`), from which FedProx does not let it go far. With `privacy`, what it
-    sends is clipped and noisy.
+    Its state, for whoever runs it:
+
+    - `waiting`: it has reached a communication point; it learns on when the server has answered
+      (`receive`), or when it is let go without an answer (`go_on`).
+    - `between_tasks`: it has ended a task and waits until all have, and until the server has handed
+      out what the next task needs (`begin_task`).
+    - `finished`: its stream has ended, and its last task has been evaluated.
+
+    Args:
+        number: Its number in the run, from 0.
+        learner: The method at this client, with the model that learns.
+        stream: Its mini-batches.
+        held_out: The samples that it is tested on.
+        schedule: When it communicates.
+        sharing: What it sends, and how it takes the global model.
+        tasks: How many tasks there are; None: the stream alone knows.
+        barrier: Whether it waits `between_tasks`.
+        seed: The run's seed.
     """
 
     def __init__(
         self,
         number: int,
         *,
-        tasks: int | None,
-        model: nn.Module,
         learner: Learner,
         stream: Stream,
-        test: Tested,
-        validation: Tested,
+        held_out: HeldOutParts,
         schedule: Schedule,
-        class_counts: bool = False,
-        mixing: float = 1.0,
-        batchnorm: Literal["average", "reset", "local"] = "average",
+        sharing: Sharing = Sharing(),  # noqa: B008 (it is frozen)
+        tasks: int | None = None,
         barrier: bool = False,
-        anchored: bool = False,
-        privacy: Privacy | None = None,
         seed: int = 0,
     ) -> None:
-        self.number, self.model, self.learner = number, model, learner
+        self.number, self.learner, self.model = number, learner, learner.model
         self.stream, self.schedule = stream, schedule
-        parameters = model.parameters() if anchored else []
-        self.anchor: list[Tensor] = [p.detach().clone() for p in parameters]
         self.task, self.waiting, self.finished = 0, False, False
         self.between_tasks, self._barrier = False, barrier
         self.learned = 0  # mini-batches
-        self._told = 0  # of them, when it last told what its memory holds
+        self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
-        self._test, self._validation = test, validation
-        self._class_counts, self._mixing, self._batchnorm = class_counts, mixing, batchnorm
+        self._held_out, self._sharing = held_out, sharing
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
         self._seen: list[list[int]] = []  # the classes of the tasks before
-        self._privacy = privacy
-        self._start: Tensors = {}
+        self._start: Tensors = {}  # the global model that private updates are measured from
         self.released = 0  # updates that have left it
         self._noise = generator(seed, "privacy", number)
         self._bind()
-        if privacy is not None:
-            self._begin_from(self._travelling)
+        if sharing.privacy is not None:
+            self._measure_from(self._travelling)
 
     def draw_noise_by(self, seed: int) -> None:
-        """Lets the noise of its privacy come from a seed that nobody else knows."""
+        """Draws the noise of its privacy from a seed that nobody else knows."""
         self._noise.manual_seed(seed)
 
-    def _begin_from(self, model: Tensors) -> None:
-        """Notes the global model from which what it sends will be measured."""
+    def _measure_from(self, model: Tensors) -> None:
+        """Notes the global model that private updates are measured from."""
         self._start = {name: model[name].detach().clone() for name in self._travelling}
 
     def _bind(self) -> None:
         """Takes hold of the model's tensors: those that travel, and those that a client mixes."""
-        held: Tensors = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
-        leaving = travelling(self.model, statistics=self._batchnorm == "average")
+        tensors: Tensors = {
+            **dict(self.model.named_parameters()),
+            **dict(self.model.named_buffers()),
+        }
+        batchnorm = self._sharing.batchnorm
+        leaving = travelling(self.model, statistics=batchnorm == "average")
         # `reset` statistics do not travel, but a client mixes in the global ones: 0 and 1.
-        mixed = travelling(self.model, statistics=self._batchnorm != "local")
-        self._travelling = {name: held[name] for name in leaving}
-        self._mixed = {name: held[name] for name in mixed}
-        self._parameters = [name for name, _ in self.model.named_parameters()]
+        mixed = travelling(self.model, statistics=batchnorm != "local")
+        self._travelling = {name: tensors[name] for name in leaving}
+        self._mixed = {name: tensors[name] for name in mixed}
 
     @property
     def at_task_end(self) -> bool:
@@ -157,7 +157,7 @@ class Client:
         return not self.finished and (following is None or following > self.task)
 
     def take(self) -> tuple[Batch, list[int]]:
-        """The next mini-batch of its stream, and the classes of its task that have been seen."""
+        """Takes the next mini-batch of its stream, with the task's classes seen so far."""
         batch = next(self.stream)
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
@@ -171,20 +171,15 @@ class Client:
         return self.outcome(batch, self.learner.learn(batch, current))
 
     def outcome(self, batch: Batch, measurement: Tensor) -> Outcome:
-        """What is to be told of the mini-batch that was taken last."""
+        """Puts together the outcome of the mini-batch that was taken last."""
         return Outcome(self.number, self.task, self._batches, len(batch.y), measurement)
 
     def end_task(self, global_model: Tensors) -> Evaluated:
         """Evaluates its model and the global one on all tasks so far, and turns to the next."""
         self._seen.append(sorted(self._classes))
-        seen = self._seen
-        test, validation = (held.hits(self.model, seen) for held in (self._test, self._validation))
-        self.grow(width(global_model))  # it may have missed the round in which a class came
-        own = {name: value.detach().clone() for name, value in self._mixed.items()}
-        global_model = grown(global_model, outputs(self.model), self._seed)
-        copy_tensors(self._mixed, global_model)
-        global_test = self._test.hits(self.model, seen)
-        copy_tensors(self._mixed, own)
+        test = self._held_out.test.hits(self.model, self._seen)
+        validation = self._held_out.validation.hits(self.model, self._seen)
+        global_test = self._test_global(global_model)
         event = Evaluated(self.number, self.task, test, validation, global_test)
         self.learner.end_task()
         self.task += 1
@@ -192,41 +187,47 @@ class Client:
         self.finished = ended if self._tasks is None else self.task == self._tasks
         self.between_tasks = self._barrier and not self.finished
         if not self.between_tasks:
-            self._turn()
+            self._begin_next()
         return event
 
+    def _test_global(self, global_model: Tensors) -> list[list[list[int]]]:
+        """HeldOutParts the global model in the place of its own, which is put back."""
+        self.grow(width(global_model))  # it may have missed the round in which a class came
+        own = {name: value.detach().clone() for name, value in self._mixed.items()}
+        copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))
+        hits = self._held_out.test.hits(self.model, self._seen)
+        copy_tensors(self._mixed, own)
+        return hits
+
     def remembered(self, now: bool = False) -> list[Event]:
-        """What its memory holds, if it is time to tell that again, or `now`."""
+        """Tells how its memory is composed, if it is time to tell that again, or `now`."""
         memory = self.learner.memory
-        if memory is None or not (now or self.learned >= self._told + TOLD_EVERY):
+        due = self.learned >= self._counted + BATCHES_BETWEEN_COUNTS
+        if memory is None or not (now or due):
             return []
-        self._told = self.learned
+        self._counted = self.learned
         return [Remembered(self.number, self.task, self.learned, memory.class_counts())]
 
-    def _turn(self) -> None:
-        """Turns to the next task."""
+    def _begin_next(self) -> None:
+        """Begins the next task."""
         self._batches, self.between_tasks = 0, False
         self._classes.clear()
 
     def grow(self, classes: int) -> None:
-        """Makes sure that the model has so many outputs; those there do not change."""
+        """Makes sure that the model has so many outputs; those that it has do not change."""
         if classes <= outputs(self.model):
             return
         self.learner.grow(classes, self._seed)
-        for i, anchor in enumerate(self.anchor):
-            parameter = self.model.get_parameter(self._parameters[i]).detach()
-            if anchor.shape != parameter.shape:
-                self.anchor[i] = torch.cat([anchor, parameter[len(anchor) :]])
         self._bind()
 
     def update(self) -> Update:
-        """What it sends at a communication point."""
+        """Makes the update that it sends at a communication point."""
         state = copied(self._travelling)
         self.released += 1
-        if self._privacy is not None:
+        if self._sharing.privacy is not None:
             start = grown(self._start, outputs(self.model), self._seed)
-            state = self._privacy.noised(state, start, self._noise)
-        classes = dict(self._classes) if self._class_counts else {}
+            state = self._sharing.privacy.noised(state, start, self._noise)
+        classes = dict(self._classes) if self._sharing.class_counts else {}
         return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 
     @torch.no_grad()
@@ -236,28 +237,25 @@ class Client:
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
         theirs = [global_model[name] for name in self._mixed]
-        torch._foreach_lerp_(list(self._mixed.values()), theirs, self._mixing)
-        if self._privacy is not None:
-            self._begin_from(global_model)
-        if self.anchor:
-            torch._foreach_copy_(self.anchor, [global_model[name] for name in self._parameters])
+        move_towards(list(self._mixed.values()), theirs, self._sharing.mixing)
+        if self._sharing.privacy is not None:
+            self._measure_from(global_model)
         self.learner.after_round(global_model)
         self.go_on()
 
     def begin_task(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes what the server hands out when a task has ended for all; turns to the next."""
+        """Takes what the server hands out when a task has ended for all, and begins the next."""
         self.learner.receives(global_model, handed)
-        self._turn()
+        self._begin_next()
 
     def go_on(self) -> None:
         """Leaves the communication point."""
         self.waiting = False
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Gives everything, for a checkpoint."""
         return {
             "model": self.model.state_dict(),
-            "anchor": self.anchor,
             "start": self._start,
             "released": self.released,
             "noise": self._noise.get_state(),
@@ -269,27 +267,26 @@ class Client:
             "finished": self.finished,
             "between_tasks": self.between_tasks,
             "learned": self.learned,
-            "told": self._told,
+            "told": self._counted,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave; states of earlier versions lack a few keys."""
         self.grow(width(state["model"]))
         self.model.load_state_dict(state["model"])
-        for anchor, value in zip(self.anchor, state["anchor"], strict=True):
-            anchor.copy_(value)
         if "released" in state:
             device = next(self.model.parameters()).device
             self._start = all_to_device(state["start"], device)
             self.released = int(state["released"])
             self._noise.set_state(state["noise"])
-        self.learner.load_state(state["learner"])
+        # FedProx's anchor was the client's before it was the learner's.
+        self.learner.load_state({"anchor": state.get("anchor", []), **state["learner"]})
         self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
-        self._told = int(state.get("told", self.learned))  # here and below: older ones have none
+        self._counted = int(state.get("told", self.learned))
         self._classes = Counter(dict(state["classes"]))

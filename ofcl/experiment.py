@@ -16,16 +16,18 @@ from typing import IO, Any
 import numpy as np
 import torch
 
-from ofcl.algorithm import Engine, federate
-from ofcl.assembly.participants import Parties
-from ofcl.assembly.stages import Hooks, Stage, find_stage
+from ofcl.algorithm import federate
+from ofcl.assembly.dealing import Loader
+from ofcl.assembly.stages import Hooks, Stage, choose_stage
+from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
-from ofcl.evaluation.results import Result, summarise
+from ofcl.evaluation.results import Result, Summary
 from ofcl.events import Event, Learned, TaskEnded
 from ofcl.privacy import epsilon
+from ofcl.server import Server
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import check_noise
 from ofcl.settings.schema import Settings
@@ -45,9 +47,18 @@ class Interrupted(OfclError):
 class Run:
     """A run to be iterated over: every event as it happens, then `result()`.
 
-    Clients learn from their shares of a dataset (by default the one that the settings name), or
-    from `streams`, one each; another `stage` puts them elsewhere. With a directory everything is
+    Clients learn from their shares of a dataset, or from streams. With a directory everything is
     recorded there, and a run that was stopped can be resumed.
+
+    Args:
+        settings: The run's settings.
+        dataset: The data; default: those that the settings name.
+        out: The run directory, which must be new; None: nothing is recorded.
+        streams: One a client, instead of a dataset.
+        test: Samples to test on, for streams.
+        stage: Where the run takes place; default: the stage that the settings ask for.
+        load: Loads the dataset that the settings name; default: with what it tells printed.
+        tell: Gets a line for the person who watches.
     """
 
     directory: RunDirectory | None = None
@@ -62,19 +73,20 @@ class Run:
         streams: Sequence[Feed | Items] = (),
         test: Iterable[Any] = (),
         stage: Stage | None = None,
+        load: Loader | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
         check_noise(settings)
-        if out is not None:
-            RunDirectory(out).check_new()
-        place = Path(out) if out is not None else None
-        stage = stage or find_stage(settings, dataset, streams, test, place)
-        self._begin(settings, stage, tell)
-        if out is not None:
-            self.directory = RunDirectory(out)
-            parties = self._parties
+        path = Path(out) if out is not None else None
+        if path is not None:
+            RunDirectory(path).check_new()
+        stage = stage or choose_stage(settings, dataset, streams, test, path, load)
+        self._prepare(settings, stage, tell)
+        if path is not None:
+            self.directory = RunDirectory(path)
+            known = self.participants
             self.directory.create(
-                self.settings, parties.labels, parties.form, _made_with(), parties.fingerprint
+                self.settings, known.labels, known.form, _made_with(), known.fingerprint
             )
             self._lock = self.directory.lock()
 
@@ -89,11 +101,20 @@ class Run:
         streams: Sequence[Feed | Items] = (),
         test: Iterable[Any] = (),
         stage: Stage | None = None,
+        load: Loader | None = None,
     ) -> Run:
-        """A run that goes on where its last checkpoint was.
+        """Opens a run that goes on where its last checkpoint was.
 
-        An iterator given as a stream goes on with what it brings next; a function is asked for
-        what comes behind so many samples.
+        Args:
+            path: The run directory.
+            dataset: The data, if they were handed over from Python.
+            device: Another device to go on on.
+            tell: Gets a line for the person who watches.
+            streams: The streams, if they were handed over from Python. An iterator goes on with
+                what it brings next; a function is asked for what comes behind so many samples.
+            test: Samples to test on, if they were handed over from Python.
+            stage: Where the run takes place; default: the stage that the settings ask for.
+            load: Loads the dataset that the settings name.
         """
         directory = RunDirectory(path)
         settings = directory.settings()
@@ -104,45 +125,47 @@ class Run:
         try:
             checkpoint = load_checkpoint(directory.checkpoints, tell)
             known = checkpoint.state["parties"] if checkpoint else None
-            stage = stage or find_stage(settings, dataset, streams, test, Path(path))
-            run._begin(settings, stage, tell, known)
+            stage = stage or choose_stage(settings, dataset, streams, test, Path(path), load)
+            run._prepare(settings, stage, tell, known)
             run._resumed = True
             if not settings.streams:
-                directory.check_labels(run._parties.first_labels)
-                directory.check_data(run._parties.fingerprint, tell)
+                directory.check_labels(run.participants.first_labels)
+                directory.check_data(run.participants.fingerprint, tell)
             if checkpoint is not None:
-                run.events = counted(directory, checkpoint.events)
-                run._seconds = checkpoint.seconds
-                run._load(checkpoint.state)
+                run._go_back_to(checkpoint)
         except BaseException:
             run._lock.close()
             raise
         return run
 
-    def _begin(
+    def _prepare(
         self,
         settings: Settings,
         stage: Stage,
         tell: Callable[[str], None],
         known: State | None = None,
     ) -> None:
-        self.events: list[Event] = []
+        self._summary, self._count = Summary(), 0  # of the events so far
+        self._kept: list[Event] = []  # the events themselves, where there is no directory
         self._seconds, self._unsaved, self._resumed = 0.0, 0, False
         self._saved, self._saving = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._recorder: Recorder | None = None
         self._stage = stage
-        hooks = Hooks(self._pause, self._save, tell)
-        self._parties: Parties = stage.parties(settings, known, hooks)
-        self.settings, self.warnings = self._parties.settings, self._parties.warnings
-        self.batches = self._parties.batches
-        self._engine: Engine = stage.engine(self._parties, hooks)
-        self._server = self._parties.server
+        prepared = stage.prepare(settings, known, Hooks(self._pause, self.save, tell))
+        self.participants, self.engine = prepared.participants, prepared.engine
+        self.settings, self.warnings = self.participants.settings, self.participants.warnings
+        self.batches = self.participants.batches
 
-    def _load(self, state: State) -> None:
+    def _go_back_to(self, checkpoint: Checkpoint) -> None:
+        """Puts back the state of a checkpoint, and counts the events that it knew of."""
+        assert self.directory is not None
+        for event in counted(self.directory, checkpoint.events):
+            self._summary.add(event)
+        self._count, self._seconds = checkpoint.events, checkpoint.seconds
         try:
-            self._engine.load_state(state["engine"])
-            self._server.load_state(state["server"])
+            self.engine.load_state(checkpoint.state["engine"])
+            self.server.load_state(checkpoint.state["server"])
         except (KeyError, ValueError, RuntimeError) as error:
             raise OfclError(
                 "the checkpoint does not fit the run's settings.toml; was the file changed? "
@@ -152,59 +175,96 @@ class Run:
     def __iter__(self) -> Iterator[Event]:
         started = time.perf_counter() - self._seconds
         if self.directory is not None:
-            self._recorder = Recorder(self.directory, self.events, self._resumed)
+            self._recorder = Recorder(self.directory, self._count, self._resumed)
         try:
             with _stop_requested(self._stop):
-                for event in federate(self._engine, self._server):
+                for event in federate(self.engine, self.server):
                     self._seconds = time.perf_counter() - started
-                    if self._recorder is None:
-                        self.events.append(event)
-                    else:
-                        self._recorder.record(event, self._seconds)
-                    if isinstance(event, TaskEnded):
-                        self._save_pictures(event.task)
+                    self._record(event)
                     yield event
                     self._unsaved += event.batches if isinstance(event, Learned) else 0
                     if self._save_is_due():
-                        self._save()
+                        self.save()
                     if self._stop.is_set():
                         raise _Stopped
-                self._save()
-                if self.directory is not None:
-                    self._save_pictures(self._server.task + 1, at_the_end=True)
-                    self.directory.save_result(self.result(), self._server.model)
+                self.save()
+                self._finish()
         except _Stopped:
-            self._save()
+            self.save()
             raise self._interrupted() from None
         except StreamError as error:
-            self._save()
+            self.save()
             raise StreamError(f"{error}{self._how_to_go_on()}") from None
         finally:
-            self._engine.close()
-            if self._recorder is not None:
-                self._recorder.close()
-            if self._lock is not None:
-                self._lock.close()
+            self.close()
+
+    def _record(self, event: Event) -> None:
+        """Counts an event, and writes it down."""
+        if self._recorder is not None:
+            self._recorder.record(event, self._seconds)
+        elif not self.settings.streams:  # those of streams may have no end
+            self._kept.append(event)
+        self._summary.add(event)
+        self._count += 1
+        if isinstance(event, TaskEnded):
+            self._save_pictures(event.task)
+
+    def _finish(self) -> None:
+        """Writes what a finished run leaves: the last pictures, the model, the result."""
+        if self.directory is not None:
+            self._save_pictures(self.server.task + 1, at_the_end=True)
+            self.directory.save_result(self.result(), self.server.model)
+
+    def close(self) -> None:
+        """Leaves the run: its engine ends, and its directory is free for another process."""
+        self.engine.close()
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    @property
+    def server(self) -> Server:
+        """The server with the global model."""
+        return self.participants.server
+
+    @property
+    def clients(self) -> list[Client]:
+        """The clients that learn in this process; empty where they are elsewhere."""
+        return self.participants.clients
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The vocabulary: the labels in the order of their places."""
-        return self._parties.labels
+        return self.participants.labels
+
+    @property
+    def events(self) -> list[Event]:
+        """The events so far, read from the run directory.
+
+        Without a directory they are kept in memory, but for streams, which may have no end: whoever
+        wants those collects them while the run goes on.
+        """
+        if self.directory is None:
+            return list(self._kept)
+        return list(counted(self.directory, self._count))
 
     def result(self) -> Result:
-        """What the events so far come to."""
-        return summarise(
-            self.events,
+        """Computes the result of the events so far."""
+        return self._summary.result(
             clients=self.settings.clients,
             tasks=None if self.settings.streams else self.settings.tasks,
             seconds=round(self._seconds, 3),
         )
 
     def epsilon(self) -> float | None:
-        """The ε that the updates of a client have cost so far, at `dp_delta`; None: no privacy."""
+        """Computes the ε that a client's updates have cost so far, at `dp_delta`.
+
+        None: the run is not private.
+        """
         if self.settings.dp_clip is None:
             return None
-        return epsilon(self._engine.released(), self.settings.dp_noise, self.settings.dp_delta)
+        return epsilon(self.engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
     def _save_is_due(self) -> bool:
         if self.settings.checkpoint_every is not None:
@@ -213,7 +273,8 @@ class Run:
         wait = max(SECONDS_BETWEEN_SAVES, 20 * self._saving)
         return self._unsaved > 0 and time.monotonic() - self._saved >= wait
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Writes a checkpoint, if there is a directory and the run has begun."""
         started = time.monotonic()
         self._write_checkpoint()
         self._unsaved, self._saved = 0, time.monotonic()
@@ -224,37 +285,37 @@ class Run:
             return
         self._recorder.sync()
         state = {
-            "engine": self._engine.state(),
-            "server": self._server.state(),
-            "parties": self._parties.state(),
+            "engine": self.engine.state(),
+            "server": self.server.state(),
+            "parties": self.participants.state(),
         }
-        save_checkpoint(
-            self.directory.checkpoints, Checkpoint(len(self.events), self._seconds, state)
-        )
+        save_checkpoint(self.directory.checkpoints, Checkpoint(self._count, self._seconds, state))
 
     def _save_pictures(self, task: int, at_the_end: bool = False) -> None:
-        """What a generative method makes at the end of a task, to be looked at."""
+        """Saves images that a generative method makes at the end of a task, to be looked at."""
         if self.directory is None:
             return
-        if pictures := self._server.pictures(at_the_end=at_the_end):
+        if pictures := self.server.pictures(at_the_end=at_the_end):
             self.directory.save_pictures(task, {self.labels[c]: x for c, x in pictures.items()})
 
     def _pause(self, seconds: float) -> None:
         """Waits for streams that have nothing to learn; what was learned is saved meanwhile."""
         if self._unsaved and time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
-            self._save()
+            self.save()
         if self._stop.wait(seconds):
             raise _Stopped
 
     def _interrupted(self) -> BaseException:
         if self.directory is None:
             return KeyboardInterrupt()
-        return Interrupted(f"stopped; go on with: {self._stage.go_on(self.directory.path)}")
+        command = self._stage.resume_command(self.directory.path)
+        return Interrupted(f"stopped; go on with: {command}")
 
     def _how_to_go_on(self) -> str:
         if self.directory is None:
             return ""
-        return f". All that was learned is saved; then: {self._stage.go_on(self.directory.path)}"
+        command = self._stage.resume_command(self.directory.path)
+        return f". All that was learned is saved; then: {command}"
 
 
 class _Stopped(Exception):
@@ -271,7 +332,12 @@ def run(
 ) -> Result:
     """Runs an experiment and gives its result.
 
-    Every setting of `Settings` can be given by name; with `out`, everything is saved there.
+    Args:
+        dataset: A dataset's name or path, or the dataset itself.
+        streams: One a client, instead of a dataset.
+        test: Samples to test on, for streams: a file, a folder, or the samples themselves.
+        out: The run directory, where everything is saved; None: nothing is.
+        settings: Any setting of `Settings` by name.
 
     >>> result = run(dataset="digits", method="er", memory=50, tasks=2, clients=2, model="mlp",
     ...              burn_in=5, limit=10)
@@ -307,7 +373,14 @@ def resume(
     streams: Sequence[Feed | Items] = (),
     test: Iterable[Any] = (),
 ) -> Result:
-    """Goes on with a run that was stopped, as if nothing had happened; a finished one is read."""
+    """Goes on with a run that was stopped, as if nothing had happened; a finished one is read.
+
+    Args:
+        path: The run directory.
+        dataset: The data, if they were handed over from Python.
+        streams: The streams, if they were handed over from Python.
+        test: The samples to test on, if they were handed over from Python.
+    """
     result = RunDirectory(path).result()
     if result is not None:
         return result

@@ -20,13 +20,14 @@ import torch
 import torch._dynamo  # looks for packages that are stood in for below, so it comes first
 
 from ofcl import Dataset, Run, make_settings
-from ofcl.assembly import build
+from ofcl.assembly.dealing import build_shares
 from ofcl.events import Evaluated, Learned, Round
 from ofcl.memory.memory import Memory
 from ofcl.methods import policies as memory_policies
 from ofcl.seeds import generator, numpy_generator
+from ofcl.uncertainty.change import Perturbation
 from ofcl.uncertainty.draw_ahead import Draws
-from ofcl.uncertainty.perturbations import ImageViews, Perturbation
+from ofcl.uncertainty.perturbations import ImageViews
 
 CLIENTS, TASKS, MEMORY, LR = 2, 2, 20, 0.1
 LARGE, LONG, LENGTH, SEEDS = 100, 3, 900, 100  # of the memories that draw at random
@@ -101,13 +102,13 @@ class Released:
             sampling_strategy="random", n_clients=CLIENTS, balanced_update="uncertainty",
             update_strategy="balanced" if method in SCORES else "reservoir",
             uncertainty_score=SCORES.get(method), balanced_step=keep + "k")  # fmt: skip
-        self.data, self.ours = data, run._engine._clients
+        self.data, self.ours = data, run.clients
         self.batches = {c.number: iter(c.stream._batches) for c in self.ours}
         self.draws: dict[int, list] = {c.number: [] for c in self.ours}
         if method in SCORES:
             self._share_views(utils_memory)
         self.clients = []
-        for ours, share in zip(self.ours, build.build_shares(run.settings, data), strict=True):
+        for ours, share in zip(self.ours, build_shares(run.settings, data), strict=True):
             model = resnet.SlimResNet18(4, (3, 32, 32))
             for theirs, own in zip(model.parameters(), ours.model.parameters(), strict=True):
                 theirs.data.copy_(own.data)

@@ -45,7 +45,7 @@ def check(run):
     assert 0 <= result.A <= 100
     assert result.F is not None
     assert result.rounds > 0
-    for client in run._engine._clients:
+    for client in run.clients:
         memory = client.learner.memory
         assert (memory is None) == (METHODS[settings.method].policy is None)
         if memory is not None:

@@ -7,7 +7,7 @@ import torch
 
 import ofcl
 from ofcl import Dataset, OfclError, Run, make_settings
-from ofcl.client import Outcomes
+from ofcl.engines.outcomes import Outcomes
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
 from ofcl.storage.checkpoint import load_checkpoint
@@ -209,7 +209,7 @@ def test_clients_in_a_round_agree_and_others_go_on_with_their_own(blobs):
     run = Run(settings(clients=4, batch_size=3, participation=0.5), blobs)
     for event in run:
         if isinstance(event, Round):
-            heads = [c.model.head.weight for c in run._engine._clients]
+            heads = [c.model.head.weight for c in run.clients]
             in_round = [heads[k] for k in event.clients]
             others = [heads[k] for k in range(4) if k not in event.clients]
             assert len(in_round) == 2
@@ -238,7 +238,7 @@ def test_a_task_without_a_round_is_warned_of():
 
 def test_the_loss_along_the_stream_is_that_of_the_new_samples(blobs):
     run = Run(settings(method="er", steps=1), blobs)
-    client = run._engine._clients[0]
+    client = run.clients[0]
     for event in run:
         if isinstance(event, Learned) and event.client == 0 and event.task == 1:
             break
@@ -247,7 +247,7 @@ def test_the_loss_along_the_stream_is_that_of_the_new_samples(blobs):
     with torch.no_grad():  # an MLP does not care for the mode, so the forward can be repeated
         logits = client.model(blobs.prepare(blobs.x_train[batch]))
     by_hand = torch.nn.functional.cross_entropy(logits, blobs.y_train[batch], reduction="sum")
-    assert Outcomes([client.learn()]).told()[0].loss == pytest.approx(by_hand.item(), rel=1e-4)
+    assert Outcomes([client.learn()]).events()[0].loss == pytest.approx(by_hand.item(), rel=1e-4)
 
 
 def test_a_step_that_ruins_the_model_is_seen_at_once(tmp_path, blobs):

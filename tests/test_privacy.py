@@ -69,7 +69,7 @@ def test_noise_leaves_variances_above_zero(images):
     assert any("batchnorm = 'local'" in warning for warning in run.warnings)
     for _ in run:
         pass
-    for client in run._engine._clients:
+    for client in run.clients:
         assert client.model.eval()(images.prepare(images.x_test)).isfinite().all()
     for change in ({"batchnorm": "local"}, {"dp_noise": 0.0}):
         assert not Run(make_settings({**values, **change}), images).warnings
@@ -83,7 +83,7 @@ def test_what_is_sent_without_noise_is_not_called_private(images):
 def test_clients_measure_from_the_last_global_model(blobs):
     values = {**TINY, "method": "er", "dp_clip": 0.05, "dp_noise": 0.0}
     run, lengths, last = Run(make_settings(values), blobs), [], None
-    server = run._server
+    server = run.server
     aggregate = server.aggregate
 
     def watched(updates):
@@ -114,7 +114,7 @@ def test_a_resumed_run_draws_the_same_noise_and_counts_on(tmp_path, blobs):
     for _ in resumed:
         pass
     assert resumed.epsilon() == whole.epsilon() > 1
-    for name, value in whole._server.model.items():
-        assert torch.equal(value, resumed._server.model[name])
+    for name, value in whole.server.model.items():
+        assert torch.equal(value, resumed.server.model[name])
     without = Run(make_settings({**TINY, "method": "er"}), blobs)
     assert without.epsilon() is None

@@ -1,8 +1,14 @@
-"""What cannot work with these data is refused before anything is learned; what is odd is told."""
+"""Refusals: what cannot work is refused here, before anything is learned; what is odd is told.
+
+Settings that contradict each other whatever the data are refused earlier (`settings/rules.py`).
+"""
 
 from __future__ import annotations
 
-from ofcl.assembly.build import build_schedule, task_lengths
+from collections.abc import Sequence
+
+from ofcl.assembly.dealing import task_lengths
+from ofcl.assembly.make_client import build_schedule
 from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share
 from ofcl.errors import OfclError
@@ -13,36 +19,59 @@ from ofcl.settings.schema import Settings
 SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
-def check(settings: Settings, dataset: Dataset, shares: list[Share]) -> list[str]:
-    """Refuses what cannot work with this data; gives what is odd but can, as warnings."""
-    classes = len({c for share in shares for task in share.tasks for c in task})
-    remembers = METHODS[settings.method].policy is not None
-    if remembers and settings.memory < classes:
+def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
+    """Refuses a run that cannot work with these settings and samples of this form.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+        classes: How many classes are known to come; of streams nobody knows: 0.
+    """
+    check_method(settings)
+    _check_model(settings, dataset)
+    _check_generator(settings, dataset)
+    if METHODS[settings.method].policy is not None and settings.memory < classes:
         raise OfclError(
             f"memory = {settings.memory} is smaller than the number of classes ({classes}); "
             f"every class needs at least one place: set memory to {classes} or more"
         )
-    check_model(settings, dataset)
-    if METHODS[settings.method].generative is not None:
-        check_generative(settings, dataset)
-    warnings = []
-    if _noisy_statistics(settings):
-        warnings.append(
-            "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "
-            "batchnorm = 'local' keeps them at each client"
+
+
+def check_method(settings: Settings) -> None:
+    """Refuses what the method or the engine cannot do, whatever the data are."""
+    if settings.engine == "flower-sim" and settings.streams:
+        raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
+    if settings.engine != "local" and settings.stagger:
+        raise OfclError(f"stagger is for engine = 'local'; not for {settings.engine}, whose "
+                        "clients come when they come")  # fmt: skip
+    name = settings.method
+    if METHODS[name].generative is None:
+        return
+    if settings.streams:
+        raise OfclError(f"{name} needs tasks that end for all clients; streams do not")
+    if settings.stagger:
+        raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
+    if settings.dp_clip is not None:
+        raise OfclError(
+            f"{name} sends more than the model, without noise; a method with a memory can be "
+            "private (dp_clip)"
+        )
+    if settings.batchnorm != "average":
+        raise OfclError(
+            f"{name} needs the averaged BatchNorm statistics, which batchnorm = "
+            f"'{settings.batchnorm}' (protocol '{settings.protocol}') does not give: "
+            "--set batchnorm=average"
         )
     if settings.clients < settings.min_clients:
-        warnings.append(f"no round will happen: {settings.clients} client is not a federation")
-    elif METHODS[settings.method].generative is None:  # those end every task with a round
-        warnings += _tasks_without_rounds(settings, shares)
-    if settings.loss == "ace" and settings.replay == "past" and remembers:
-        warnings.append(
-            "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
+        raise OfclError(
+            f"{name} needs rounds, and these at least {settings.min_clients} clients (min_clients)"
         )
-    return warnings
+    if settings.loss != "ce" or settings.test_first:
+        ignored = "loss" if settings.loss != "ce" else "test_first"
+        raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
 
 
-def check_model(settings: Settings, dataset: Dataset) -> None:
+def _check_model(settings: Settings, dataset: Dataset) -> None:
     """Refuses a model that cannot take samples of this form."""
     if settings.model == ACGAN_NAME and settings.method != "fedcil":
         raise OfclError("the model acgan is for the method fedcil")
@@ -57,23 +86,11 @@ def check_model(settings: Settings, dataset: Dataset) -> None:
         )
 
 
-def check_elsewhere(settings: Settings, streams: bool) -> None:
-    """Refuses what clients in other processes cannot do."""
-    if streams or settings.streams:
-        raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
-    if settings.stagger:
-        raise OfclError(f"stagger is for engine = 'local'; not for {settings.engine}")
-
-
-def check_generative(settings: Settings, dataset: Dataset) -> None:
-    """Refuses what a generative method cannot do."""
+def _check_generator(settings: Settings, dataset: Dataset) -> None:
+    """Refuses a generative method that cannot make samples of this form."""
     name, method = settings.method, METHODS[settings.method].generative
-    assert method is not None
-    if settings.dp_clip is not None:
-        raise OfclError(
-            f"{name} sends more than the model, without noise; a method with a memory can be "
-            "private (dp_clip)"
-        )
+    if method is None:
+        return
     if dataset.kind != "image":
         raise OfclError(
             f"{name} makes images, its generator is tailored to them; '{dataset.name}' has "
@@ -82,23 +99,32 @@ def check_generative(settings: Settings, dataset: Dataset) -> None:
     if (wanted := method.refuses(dataset.shape)) is not None:
         shape = " × ".join(map(str, dataset.shape))
         raise OfclError(f"{name} needs {wanted}; '{dataset.name}' has {shape}")
-    if settings.batchnorm != "average":
-        raise OfclError(
-            f"{name} needs the averaged BatchNorm statistics, which batchnorm = "
-            f"'{settings.batchnorm}' (protocol '{settings.protocol}') does not give: "
-            "--set batchnorm=average"
-        )
     if method.model is not None and settings.model != method.model:
         raise OfclError(f"{name} has a model of its own; leave model = 'auto'")
-    if settings.clients < settings.min_clients:
-        raise OfclError(
-            f"{name} needs rounds, and these at least {settings.min_clients} clients (min_clients)"
+
+
+def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
+    """Finds what can be done but is hardly meant, in words.
+
+    Args:
+        settings: The run's settings, resolved.
+        shares: The clients' shares of a dataset.
+    """
+    method, warnings = METHODS[settings.method], []
+    if _noisy_statistics(settings):
+        warnings.append(
+            "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "
+            "batchnorm = 'local' keeps them at each client"
         )
-    if settings.loss != "ce" or settings.test_first:
-        ignored = "loss" if settings.loss != "ce" else "test_first"
-        raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
-    if settings.stagger:
-        raise OfclError(f"{name} ends tasks for all clients together; stagger cannot be used")
+    if settings.clients < settings.min_clients:
+        warnings.append(f"no round will happen: {settings.clients} client is not a federation")
+    elif method.generative is None:  # those end every task with a round
+        warnings += _tasks_without_rounds(settings, shares)
+    if settings.loss == "ace" and settings.replay == "past" and method.policy is not None:
+        warnings.append(
+            "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
+        )
+    return warnings
 
 
 def _noisy_statistics(settings: Settings) -> bool:
@@ -106,10 +132,10 @@ def _noisy_statistics(settings: Settings) -> bool:
     return noisy and settings.model == "slim-resnet18" and settings.batchnorm == "average"
 
 
-def _tasks_without_rounds(settings: Settings, shares: list[Share]) -> list[str]:
+def _tasks_without_rounds(settings: Settings, shares: Sequence[Share]) -> list[str]:
     schedule = build_schedule(settings)
-    longest = [max(lengths) for lengths in zip(*(task_lengths(settings, s) for s in shares),
-                                               strict=True)]  # fmt: skip
+    lengths_of_clients = [task_lengths(settings, share) for share in shares]
+    longest = [max(lengths) for lengths in zip(*lengths_of_clients, strict=True)]
     silent = [
         task
         for task, length in enumerate(longest, 1)

@@ -1,7 +1,7 @@
 """Where a run takes place: all clients here, or in the processes of Flower's simulation.
 
-A stage says who takes part and makes the engine that reaches them. Parties of a real federation are
-a stage of their own (`federation/host.py`).
+A stage goes the whole way from settings to a prepared run. The parties of a real federation are a
+stage of their own (`federation/server_side/stage.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ofcl.algorithm import Engine
-from ofcl.assembly.checks import check_elsewhere
-from ofcl.assembly.participants import (
-    ClientFactory,
-    Parties,
-    dataset_parties,
-    live_parties,
-    save_dataset,
-)
+from ofcl.assembly.dataset_clients import ClientFactory, dataset_participants, save_dataset
+from ofcl.assembly.dealing import Loader
+from ofcl.assembly.participants import Participants
+from ofcl.assembly.stream_clients import stream_participants
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed
@@ -34,101 +30,155 @@ from ofcl.storage.run_directory import CLIENTS_RUN
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a run does for those who work for it."""
+    """What a run does for the parts that work for it.
 
-    pause: Callable[[float], None]  # waits; ends the run if that was asked for
-    save: Callable[[], None]  # writes a checkpoint
+    Args:
+        pause: Waits for so many seconds; raises if the run is to end.
+        save: Writes a checkpoint.
+        tell: Gets a line for the person who watches.
+    """
+
+    pause: Callable[[float], None]
+    save: Callable[[], None]
     tell: Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A run that can begin: who takes part, and the engine that lets them learn."""
+
+    participants: Participants
+    engine: Engine
+
+
 class Stage(Protocol):
-    """Who takes part in a run, and where."""
+    """Where a run takes place."""
 
-    def parties(self, settings: Settings, known: State | None, hooks: Hooks) -> Parties:
-        """Who takes part; `known` is what a run that is resumed has seen of them."""
+    def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
+        """Goes from settings to a prepared run.
 
-    def engine(self, parties: Parties, hooks: Hooks) -> Engine:
-        """Where they learn."""
+        Args:
+            settings: The run's settings.
+            known: What the checkpoint of a resumed run knows of its participants; None: it is new.
+            hooks: What the run does for its parts.
 
-    def go_on(self, directory: Path) -> str:
-        """What to type to go on with a run that was stopped."""
+        Raises:
+            OfclError: If something cannot work; nothing has been learned then.
+        """
+
+    def resume_command(self, directory: Path) -> str:
+        """Says what to type to go on with a run that was stopped."""
 
 
 @dataclass(frozen=True)
 class LocalStage:
-    """All clients in this process: with shares of a dataset, or with streams of their own."""
+    """All clients in this process, with shares of a dataset or with streams of their own.
+
+    Args:
+        dataset: The data; None: those that the settings name.
+        streams: One a client, instead of a dataset; empty: those that the settings name, if any.
+        test: Samples to test on, for streams.
+        load: Loads the dataset that the settings name; None: with what it tells printed.
+    """
 
     dataset: Dataset | None = None
     streams: Sequence[Feed | Items] = ()
     test: Iterable[Any] = ()
+    load: Loader | None = None
 
-    def parties(self, settings: Settings, known: State | None, hooks: Hooks) -> Parties:
-        """Clients with their data."""
+    def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
+        """Makes the clients, the server and the local engine."""
         if self.streams or settings.streams:
-            return live_parties(settings, self.streams, self.test, hooks.pause, known)
-        return dataset_parties(settings, self.dataset)
-
-    def engine(self, parties: Parties, hooks: Hooks) -> Engine:
-        """The local engine."""
-        settings = parties.settings
-        return LocalEngine(
-            parties.clients,
-            starts=[k * settings.stagger for k in range(settings.clients)],
+            participants = stream_participants(
+                settings, self.streams, self.test, hooks.pause, known
+            )
+        elif self.test:
+            raise OfclError("test is for streams; a dataset has a test part of its own")
+        else:
+            participants = dataset_participants(settings, self.dataset, load=self.load)
+        settings = participants.settings
+        engine = LocalEngine(
+            participants.clients,
+            starts=[number * settings.stagger for number in range(settings.clients)],
             patience=settings.patience,
             pause=hooks.pause,
         )
+        return Prepared(participants, engine)
 
-    def go_on(self, directory: Path) -> str:
-        """What to type."""
+    def resume_command(self, directory: Path) -> str:
+        """Says what to type."""
         return f"ofcl resume {directory}"
 
 
-class SimulationStage(LocalStage):
-    """Clients in processes of Flower's simulation, each in a folder beside what is recorded."""
+class SimulationStage:
+    """Clients in the processes of Flower's simulation, each in a folder beside the run's records.
 
-    def __init__(self, dataset: Dataset | None, out: Path | None) -> None:
-        super().__init__(dataset)
+    The processes read the data that the settings name; only a dataset that was handed over from
+    Python is written beside them.
+
+    Args:
+        dataset: The data; None: those that the settings name.
+        out: The run directory; None: a temporary folder.
+        load: Loads the dataset that the settings name; None: with what it tells printed.
+    """
+
+    def __init__(
+        self, dataset: Dataset | None, out: Path | None, load: Loader | None = None
+    ) -> None:
+        self._dataset, self._load = dataset, load
         if out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ofcl-")
         self._folder = Path(out or self._temporary.name) / "clients"
 
-    def parties(self, settings: Settings, known: State | None, hooks: Hooks) -> Parties:
-        """The server's side; clients are made in their processes."""
-        return dataset_parties(settings, self.dataset, elsewhere=True)
-
-    def engine(self, parties: Parties, hooks: Hooks) -> Engine:
-        """The engine that reaches these processes."""
+    def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
+        """Makes the server and the engine that reaches the processes, which make the clients."""
         from ofcl.engines.flower.simulation import Simulation
 
+        participants = dataset_participants(
+            settings, self._dataset, load=self._load, elsewhere=True
+        )
+        settings = participants.settings
         saved = None
-        if self.dataset is not None:  # it may have been read or changed in a way of its own
-            saved = self._folder / "data"
-            save_dataset(self.dataset, saved)
-        settings = parties.settings
+        if self._dataset is not None:
+            saved = save_dataset(self._dataset, self._folder / "data")
         make = ClientFactory(settings, saved)
-        return RemoteEngine(
+        engine = RemoteEngine(
             settings.clients,
             Simulation(settings.clients, self._folder, make, settings.ray),
             run=CLIENTS_RUN,
             save=hooks.save,
         )
+        return Prepared(participants, engine)
+
+    def resume_command(self, directory: Path) -> str:
+        """Says what to type."""
+        return f"ofcl resume {directory}"
 
 
-def find_stage(
+def choose_stage(
     settings: Settings,
-    dataset: Dataset | None,
-    streams: Sequence[Feed | Items],
-    test: Iterable[Any],
-    out: Path | None,
+    dataset: Dataset | None = None,
+    streams: Sequence[Feed | Items] = (),
+    test: Iterable[Any] = (),
+    out: Path | None = None,
+    load: Loader | None = None,
 ) -> Stage:
-    """The stage that the settings ask for."""
-    if test and not (streams or settings.streams):
-        raise OfclError("test is for streams; a dataset has a test part of its own")
+    """Chooses the stage that the settings ask for (`engine`).
+
+    Args:
+        settings: The run's settings.
+        dataset: Data that were handed over from Python.
+        streams: Streams that were handed over from Python.
+        test: Samples to test on, for streams.
+        out: The run directory.
+        load: Loads the dataset that the settings name.
+    """
     if settings.engine == "local":
-        return LocalStage(dataset, streams, test)
+        return LocalStage(dataset, streams, test, load)
     if settings.engine == "flower":
         raise OfclError(
             "a run between parties is started, and gone on with, by: ofcl federation start"
         )
-    check_elsewhere(settings, bool(streams))
-    return SimulationStage(dataset, out)
+    if streams:
+        raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
+    return SimulationStage(dataset, out, load)

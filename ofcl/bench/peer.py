@@ -20,7 +20,7 @@ from unittest.mock import MagicMock
 import torch
 from torch import nn
 
-from ofcl.assembly import build
+from ofcl.assembly.resolve import find_device
 from ofcl.bench.workload import WARM_UP, Workload, made_dataset, synchronise
 from ofcl.errors import OfclError
 
@@ -52,7 +52,7 @@ class Peer:
 
     def milliseconds(self, work: Workload, seconds: float) -> float:
         """The time of a mini-batch of one client, rounds included; measured for so long or more."""
-        device = build.find_device(work.device)
+        device = find_device(work.device)
         clients = self._made(work, device)
         args = clients[0].args
         for _ in range(WARM_UP):

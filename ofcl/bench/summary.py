@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ofcl.assembly.build import find_device
+from ofcl.assembly.resolve import find_device
 from ofcl.bench.breakdown import time_parts
 from ofcl.bench.peer import METHODS as PEER_METHODS
 from ofcl.bench.peer import Peer

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from ofcl.algorithm import federate
-from ofcl.assembly import build
+from ofcl.assembly.make_client import build_client
+from ofcl.assembly.make_server import build_server
+from ofcl.assembly.resolve import find_device, resolve
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.stream import Batch
 from ofcl.engines.local import LocalEngine
-from ofcl.evaluation.held_out import HeldOut
+from ofcl.evaluation.held_out import HeldOut, HeldOutParts
 from ofcl.events import Event, Round
 from ofcl.memory.memory import Memory
 from ofcl.memory.policy import Policy, random_key
@@ -128,23 +130,22 @@ class Bench:
             **work.settings,
         }  # fmt: skip
         dataset = made_dataset(work)
-        self.settings = build.resolve(make_settings(values), dataset)
-        self.device = build.find_device(self.settings.device)
+        self.settings = resolve(make_settings(values), dataset)
+        self.device = find_device(self.settings.device)
         self.dataset = dataset.to(self.device)
         self.clients = [self._client(work, number) for number in range(work.clients)]
-        self.server = build.build_server(self.settings, self.dataset)
+        self.server = build_server(self.settings, self.dataset)
         self.engine = LocalEngine(self.clients)
         self._events = federate(self.engine, self.server)
 
     def _client(self, work: Workload, number: int) -> Client:
         nothing = HeldOut(self.dataset.x_test, self.dataset.y_test, [])
-        client = build.join(
+        client = build_client(
             self.settings,
             self.dataset,
             number,
             stream=EndlessStream(self.dataset, work, self.settings.batch_size),
-            test=nothing,
-            validation=nothing,
+            held_out=HeldOutParts(nothing, nothing),
             tasks=None,
         )
         if client.learner.memory is not None:

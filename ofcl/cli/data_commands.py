@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ofcl.assembly.build import build_reading
+from ofcl.assembly.dealing import build_reading
 from ofcl.cli.progress import track
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.data.files.images import image_sizes

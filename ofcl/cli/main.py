@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ofcl.assembly.build import build_reading
+from ofcl.assembly.dealing import Loader
 from ofcl.cli import data_commands, federation_commands, memory_commands
 from ofcl.cli.bench_command import bench
 from ofcl.cli.progress import track as track_progress
@@ -22,8 +22,6 @@ from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_loop import complete, drive
 from ofcl.cli.show import comparison_table, print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
-from ofcl.data.dataset import Dataset
-from ofcl.data.loading import load_dataset
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.errors import OfclError, unknown
 from ofcl.evaluation.results import Result
@@ -139,17 +137,14 @@ def run(
         dict(map(settings_files.parse_override, set_ or [])),
     )
     check_trackers(track or ())
-    data = None
     if made.streams:
         say(f"waiting for the first sample of {', '.join(made.streams)}")
-    else:
-        data = load_dataset(made.dataset, build_reading(made, track_progress), say)
     if seeds is not None:
         if seed is not None:
             raise OfclError("give --seed or --seeds, not both")
-        run_seeds(made, data, parse_seeds(seeds), out, quiet, as_json, track or ())
+        run_seeds(made, parse_seeds(seeds), out, quiet, as_json, track or ())
         return
-    started = Run(made, data, out or default_out(made))
+    started = Run(made, out=out or default_out(made), load=Loader(track_progress, say))
     tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
 
 
@@ -167,7 +162,8 @@ def resume(
         err_console.print(f"{directory} is finished", highlight=False)
         started = None
     else:
-        started = Run.resume(directory, device=device, tell=warn)
+        load = Loader(track_progress, say)
+        started = Run.resume(directory, device=device, tell=warn, load=load)
         result = drive(started, quiet or as_json, track or ())
     tell_result(started, result, as_json)
 
@@ -219,14 +215,14 @@ def demo(
 ) -> None:
     """Four methods on the embedded images, in about a minute: a table to start from."""
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
-    data = load_dataset(settings_files.preset("demo")["dataset"])
+    load = Loader()
     err_console.print(
         "5 clients, 5 tasks of 2 classes, data that arrive once. What is remembered of old tasks?",
         highlight=False,
     )
     for method in ("none", "er", "cbr", "bi"):
         made = make_settings(settings_files.preset("demo"), {"method": method})
-        drive(Run(made, data, folder / method), quiet)
+        drive(Run(made, out=folder / method, load=load), quiet)
     lines, _ = compare_runs([folder])
     out_console.print(comparison_table(lines))
     out_console.print(
@@ -261,7 +257,6 @@ def parse_seeds(text: str) -> list[int]:
 
 def run_seeds(
     settings: Settings,
-    data: Dataset | None,
     seeds: list[int],
     out: Path | None,
     quiet: bool,
@@ -274,10 +269,10 @@ def run_seeds(
     """
     if settings.streams:
         raise OfclError("a stream comes once, for one seed: use --seed")
-    folder = out or default_out(settings, "seeds")
+    folder, load = out or default_out(settings, "seeds"), Loader(track_progress, say)
     for seed in seeds:
         chosen = settings.model_copy(update={"seed": seed})
-        complete(folder / f"seed{seed}", chosen, data, quiet or as_json, track)
+        complete(folder / f"seed{seed}", chosen, load, quiet or as_json, track)
     lines, _ = compare_runs([folder / f"seed{seed}" for seed in seeds])
     if as_json:
         print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))

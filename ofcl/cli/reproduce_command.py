@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ofcl.assembly.build import build_reading
+from ofcl.assembly.dealing import Loader
 from ofcl.cli.progress import track
 from ofcl.cli.run_loop import check_same, complete
 from ofcl.cli.terminal import out_console, say, warn
-from ofcl.data.loading import load_dataset
 from ofcl.errors import OfclError
 from ofcl.report import figures
 from ofcl.reproduce import paper, plan, verdicts
@@ -94,17 +93,18 @@ def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
 
 def _run(missing: list[plan.Job], quiet: bool) -> None:
     """Runs dataset by dataset; one that is not there is told, and the others are run."""
+    load = Loader(track, say)
     for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
         some = list(of_it)
         try:
-            data = load_dataset(dataset, build_reading(some[0].settings, track), say)
+            load(some[0].settings)
         except OfclError as error:
             warn(f"{len(some)} runs are left out: {error}")
             continue
         for n, job in enumerate(some, 1):
             if not quiet:
                 say(f"{dataset}, run {n} of {len(some)}: {job.cell.row}, seed {job.settings.seed}")
-            complete(job.directory.path, job.settings, data, quiet)
+            complete(job.directory.path, job.settings, load, quiet)
 
 
 def _fits(job: plan.Job) -> bool:

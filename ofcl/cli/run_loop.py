@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ofcl.assembly.dealing import Loader
 from ofcl.cli.progress import view
 from ofcl.cli.terminal import err_console, warn
-from ofcl.data.dataset import Dataset
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
@@ -82,16 +82,16 @@ class Trackers:
 def complete(
     path: Path,
     settings: Settings,
-    dataset: Dataset | None,
+    load: Loader,
     quiet: bool,
     track: Sequence[str] = (),
 ) -> Result:
     """Begins a run, goes on with one that was stopped, or reads one that is finished."""
     directory = RunDirectory(path)
     if not directory.started():
-        return drive(Run(settings, dataset, path), quiet, track)
+        return drive(Run(settings, out=path, load=load), quiet, track)
     check_same(directory, settings)
-    return directory.result() or drive(Run.resume(path, dataset, tell=warn), quiet, track)
+    return directory.result() or drive(Run.resume(path, tell=warn, load=load), quiet, track)
 
 
 def check_same(

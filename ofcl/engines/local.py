@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ofcl.client import Client, Outcome, Outcomes
+from ofcl.client import Client, Outcome
 from ofcl.compute.devices import Lanes
+from ofcl.engines.outcomes import Outcomes
 from ofcl.events import Event, from_json, to_json
 from ofcl.methods.stacked import MOST, Stack, stackable
 from ofcl.state import State, Tensors
@@ -19,14 +20,14 @@ BATCHES_AHEAD = 16  # mini-batches of each client, on the average, that a GPU ge
 
 @dataclass(frozen=True)
 class Group:
-    """Clients that have their turn together: those that can be stacked; any other is alone."""
+    """Clients that have their turn together: up to `MOST` that can be stacked, or a single one."""
 
     clients: list[Client]
     stack: Stack | None = None
 
 
 def grouped(clients: Sequence[Client]) -> list[Group]:
-    """Groups of clients that follow each other."""
+    """Puts clients whose numbers follow each other into groups."""
     if not all(stackable(client.learner) for client in clients):
         return [Group([client]) for client in clients]
     starts = range(0, len(clients), MOST)
@@ -38,20 +39,26 @@ def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
     batches, currents = zip(*(client.take() for client in clients), strict=True)
     learners = [client.learner for client in clients if stackable(client.learner)]
     measurements = stack.learn(learners, batches, currents)
-    told = zip(clients, batches, measurements, strict=True)
-    return [client.outcome(batch, measurement) for client, batch, measurement in told]
+    return [
+        client.outcome(batch, measurement)
+        for client, batch, measurement in zip(clients, batches, measurements, strict=True)
+    ]
 
 
 class LocalEngine:
-    """Runs the clients here; the oracle for every farther engine.
+    """Runs all clients in this process; the oracle for every farther engine.
 
-    On a GPU their work is queued, each client's in a lane of its own, and what they have learned is
-    told up to one communication point later, so that the GPU never waits for anybody. On a CPU,
-    clients with small models take their steps together.
+    On a GPU the clients' work is queued, each client's in a lane of its own. Events of what they
+    have learned come up to one communication point later, so that the GPU never waits. On a CPU,
+    clients with small models take their gradient steps together.
 
-    Client k starts when the first has learned `starts[k]` mini-batches, from the global model of
-    that moment. Where streams are live, clients at a communication point wait at most `patience`
-    seconds for one that has nothing to learn.
+    Args:
+        clients: The clients, in the order of their numbers.
+        starts: Client k starts when the first one has learned `starts[k]` mini-batches, from the
+            global model of that moment; default: all start at once.
+        patience: Seconds that clients at a communication point wait for one whose live stream has
+            nothing to learn.
+        pause: Waits for streams; it may raise to end the run.
     """
 
     def __init__(
@@ -69,14 +76,14 @@ class LocalEngine:
         self._turn = 0  # the client that is next
         self.groups = grouped(self._clients)
         self._outcomes: list[Outcome] = []  # learned, or queued to be
-        self._coming: list[Outcomes] = []  # sent for
-        self._untold: list[Event] = []
+        self._transfers: list[Outcomes] = []  # on their way from the device
+        self._events: list[Event] = []
         numbers = [client.number for client in self._clients]
         self._lanes = Lanes(next(self._clients[0].model.parameters()).device, numbers)
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets every client learn up to its next communication point, or to its stream's end."""
-        yield from self._tell()
+        yield from self._yield_events()
         since = time.monotonic()
         while busy := self._busy(global_model):
             acted = False
@@ -89,35 +96,35 @@ class LocalEngine:
                 if ready := [client for client in members if self._ready(client)]:
                     self._act(group, ready, global_model)
                     acted, since = True, time.monotonic()
-                yield from self._tell()
+                yield from self._yield_events()
             self._turn = 0
             if time.monotonic() - since >= self._patience and self.waiting():
                 break
             if not acted:
-                self._read()
-                yield from self._tell()
+                self._collect()
+                yield from self._yield_events()
                 self._pause(LOOK_AGAIN)
-        self._send()
+        self._fetch()
         if not self.waiting():
-            self._read()
-        yield from self._tell()
+            self._collect()
+        yield from self._yield_events()
 
     def drain(self) -> Iterator[Event]:
-        """Waits for all that is queued, and tells it: nobody will ask this engine again."""
-        self._read()
-        yield from self._tell()
+        """Waits for all that is queued and yields its events; the engine is not asked again."""
+        self._collect()
+        yield from self._yield_events()
 
     def _act(self, group: Group, clients: Sequence[Client], global_model: Tensors) -> None:
         """Lets clients learn a mini-batch, or evaluate at the end of a task."""
         ending = [client for client in clients if client.at_task_end]
         learning = [client for client in clients if client not in ending]
         for client in ending:
-            self._read()  # of one client, events are told in their order
-            held = client.remembered(now=True)
+            self._collect()  # the events of one client stay in their order
+            composition = client.remembered(now=True)
             with self._lanes.of(client.number):
                 event = client.end_task(global_model)
             self._notice(client)
-            self._untold += [event, *held]
+            self._events += [event, *composition]
         if len(learning) > 1 and group.stack is not None:
             outcomes = learn_together(learning, group.stack)
             for client in learning:
@@ -130,43 +137,43 @@ class LocalEngine:
                 self._notice(client)
                 self._outcomes.append(outcome)
         if not self._lanes.overlap:
-            self._read()
+            self._collect()
         elif len(self._outcomes) >= BATCHES_AHEAD * self.clients:
-            self._send()
+            self._fetch()
 
     def _ready(self, client: Client) -> bool:
-        """Whether a client has something to do; looking may bring something to tell."""
+        """Whether a client has something to do; looking may bring notices of its stream."""
         ready = client.stream.ready()
         self._notice(client)
         return ready
 
     def _notice(self, client: Client) -> None:
-        """Tells what a stream has to tell, before the mini-batch that it came with."""
+        """Takes the notices of a stream, which come before the mini-batch that they belong to."""
         if notices := client.stream.notices():
-            self._read()
-            self._untold += notices
+            self._collect()
+            self._events += notices
 
-    def _send(self) -> None:
-        """Sends for the results of the outcomes that are queued; those sent for before are told."""
+    def _fetch(self) -> None:
+        """Starts the transfer of queued outcomes; those of the transfer before become events."""
         self._lanes.join()
-        before = self._coming
-        self._coming = [Outcomes(self._outcomes)] if self._outcomes else []
+        before = self._transfers
+        self._transfers = [Outcomes(self._outcomes)] if self._outcomes else []
         self._outcomes = []
         for outcomes in before:
-            self._untold += outcomes.told()
+            self._events += outcomes.events()
 
-    def _read(self) -> None:
-        """Waits for all outcomes that are queued, so that they can be told."""
-        self._send()
-        self._send()
+    def _collect(self) -> None:
+        """Waits until all queued outcomes have become events."""
+        self._fetch()
+        self._fetch()
 
-    def _tell(self) -> Iterator[Event]:
-        """Events, each taken off the list first: what a checkpoint finds there is not told yet."""
-        while self._untold:
-            yield self._untold.pop(0)
+    def _yield_events(self) -> Iterator[Event]:
+        """Yields events, each taken off the list first: a checkpoint saves those that are left."""
+        while self._events:
+            yield self._events.pop(0)
 
     def _busy(self, global_model: Tensors) -> set[int]:
-        """The clients that learn, after those whose turn has come have started."""
+        """Starts clients whose turn has come; gives the numbers of those that learn."""
         asleep = self._starts
         others = [client for client in self._clients if client.number not in asleep]
         if asleep and all(client.finished for client in others):
@@ -190,7 +197,7 @@ class LocalEngine:
         return [client.number for client in self._clients if client.between_tasks]
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """What these clients send."""
+        """Gives the updates of these clients."""
         return [self._clients[number].update() for number in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
@@ -200,7 +207,7 @@ class LocalEngine:
                 client.receive(global_model)
             else:
                 client.go_on()
-            self._untold += client.remembered()
+            self._events += client.remembered()
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Hands these clients what a method needs for the next task, and lets them begin it."""
@@ -216,12 +223,12 @@ class LocalEngine:
 
     def state(self) -> State:
         """The clients' state, for a checkpoint."""
-        self._read()
+        self._collect()
         return {
             "clients": [client.state() for client in self._clients],
             "asleep": sorted(self._starts),
             "turn": self._turn,
-            "untold": [to_json(event) for event in self._untold],
+            "untold": [to_json(event) for event in self._events],
         }
 
     def load_state(self, state: State) -> None:
@@ -230,4 +237,4 @@ class LocalEngine:
             client.load_state(saved)
         self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}
         self._turn = int(state["turn"])
-        self._untold = [from_json(event) for event in state["untold"]]
+        self._events = [from_json(event) for event in state["untold"]]

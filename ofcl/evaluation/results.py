@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ofcl.evaluation import metrics
 from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped, TaskEnded
@@ -13,7 +12,7 @@ from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped, TaskEnd
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to; accuracies and forgetting in percent, None where nothing was measured."""
+    """The result of a run; accuracies in percent, None where nothing was measured."""
 
     A: float | None
     F: float | None
@@ -33,91 +32,147 @@ class Result:
     anytime: list[dict[str, Any]] = field(default_factory=list)  # a client's loss in each task
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain values, as in `result.json`."""
+        """Gives the result as plain values, as in `result.json`."""
         return asdict(self)
 
 
 def summarise(
     events: Iterable[Event], *, clients: int, tasks: int | None, seconds: float
 ) -> Result:
-    """Adds the events of a run up. It does not matter how those of different clients interleave.
-
-    `tasks` None: as many as there were.
-    """
-    skipped = handed = 0
-    rounds: list[Round] = []
-    test: dict[tuple[int, int], Evaluated] = {}
-    stream: dict[tuple[int, int], list[Learned]] = defaultdict(list)
+    """Adds the events of a run up; arguments as `Summary.result`."""
+    summary = Summary()
     for event in events:
+        summary.add(event)
+    return summary.result(clients=clients, tasks=tasks, seconds=seconds)
+
+
+class Summary:
+    """The sums of a run's events, from which its result is computed at any time.
+
+    It grows with the number of clients and tasks, not with the number of events. It does not matter
+    how events of different clients interleave.
+    """
+
+    def __init__(self) -> None:
+        self._rounds = self._bytes_sent = self._bytes_received = self._skipped = 0
+        self._evaluated: dict[tuple[int, int], Evaluated] = {}  # by client and task
+        self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
+
+    def add(self, event: Event) -> None:
+        """Adds an event."""
         match event:
             case Learned():
-                stream[event.client, event.task].append(event)
+                self._add_learned(event)
             case Round():
-                rounds.append(event)
+                self._rounds += 1
+                self._bytes_sent += event.bytes_sent
+                self._bytes_received += event.bytes_received
             case Evaluated():
-                test[event.client, event.task] = event
+                self._evaluated[event.client, event.task] = event
             case Skipped():
-                skipped += 1
+                self._skipped += 1
             case TaskEnded():
-                handed += event.bytes_received
-    if tasks is None:
-        tasks = 1 + max((task for _, task in [*test, *stream]), default=0)
-        # Streams have as many tasks as they have; each client ends with its own last one.
-        ends = {k: max((t for j, t in test if j == k), default=tasks - 1) for k in range(clients)}
-    else:
-        ends = dict.fromkeys(range(clients), tasks - 1)
+                self._bytes_received += event.bytes_received
 
-    def matrix(part: str) -> list[list[metrics.Row]]:
-        hits = {key: getattr(event, part) for key, event in test.items()}
+    def _add_learned(self, event: Learned) -> None:
+        """Adds mini-batches, each of which was tested before it was learned."""
+        key = event.client, event.task
+        nothing = {"batches": 0, "samples": 0, "loss": 0, "correct": 0}
+        sums = self._learned.setdefault(
+            key, {"client": event.client, "task": event.task, **nothing}
+        )
+        for name in nothing:
+            sums[name] += getattr(event, name)
+
+    def result(self, *, clients: int, tasks: int | None, seconds: float) -> Result:
+        """Computes the result of the events so far.
+
+        Args:
+            clients: The number of clients.
+            tasks: The number of tasks; None: as many as there were.
+            seconds: How long the run has taken.
+        """
+        matrices = self._matrices(clients, tasks)
+        accuracy, validation = matrices.of("test"), matrices.of("validation")
+        global_accuracy = matrices.pooled()
+        anytime = [dict(self._learned[key]) for key in sorted(self._learned)]
+        samples = sum(sums["samples"] for sums in anytime)
+        correct, loss = (sum(sums[name] for sums in anytime) for name in ("correct", "loss"))
+        learned_together = self._rounds > 0  # else the global model is the initial one
+        return Result(
+            A=metrics.mean(map(metrics.last_accuracy, matrices.to_the_end(accuracy))),
+            F=metrics.mean(map(metrics.forgetting, matrices.to_the_end(accuracy))),
+            global_A=metrics.last_accuracy(global_accuracy) if learned_together else None,
+            global_F=metrics.forgetting(global_accuracy) if learned_together else None,
+            balanced_accuracy=metrics.mean(map(metrics.balanced_accuracy, matrices.last_tests())),
+            validation_A=metrics.mean(map(metrics.last_accuracy, matrices.to_the_end(validation))),
+            anytime_accuracy=100 * correct / samples if samples else None,
+            anytime_loss=loss / samples if samples else None,
+            rounds=self._rounds,
+            bytes_sent=self._bytes_sent,
+            bytes_received=self._bytes_received,
+            seconds=seconds,
+            accuracy=accuracy,
+            global_accuracy=global_accuracy,
+            skipped=self._skipped,
+            anytime=anytime,
+        )
+
+    def _matrices(self, clients: int, tasks: int | None) -> _Matrices:
+        if tasks is not None:
+            return _Matrices(self._evaluated, tasks, [tasks - 1] * clients)
+        tasks = 1 + max((task for _, task in [*self._evaluated, *self._learned]), default=0)
+        # Streams have as many tasks as they have; each client ends with its own last one.
+        ends = [
+            max((task for k, task in self._evaluated if k == client), default=tasks - 1)
+            for client in range(clients)
+        ]
+        return _Matrices(self._evaluated, tasks, ends)
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """The evaluations of a run as matrices: after each task, the accuracy on every task.
+
+    Args:
+        evaluated: The evaluations by client and task.
+        tasks: The number of tasks.
+        ends: The last task of each client.
+    """
+
+    evaluated: dict[tuple[int, int], Evaluated]
+    tasks: int
+    ends: list[int]
+
+    def of(self, part: Literal["test", "validation"]) -> list[list[metrics.Row]]:
+        """Makes the matrix of every client."""
+        matrices = []
+        for client in range(len(self.ends)):
+            events = [self.evaluated.get((client, task)) for task in range(self.tasks)]
+            hits = [getattr(event, part) if event is not None else [] for event in events]
+            matrices.append([metrics.accuracies(counts, self.tasks) for counts in hits])
+        return matrices
+
+    def to_the_end(self, matrices: list[list[metrics.Row]]) -> list[list[metrics.Row]]:
+        """Cuts each client's matrix off behind its last task."""
         return [
-            [metrics.accuracies(hits.get((k, t), []), tasks) for t in range(tasks)]
-            for k in range(clients)
+            [row[: end + 1] for row in rows[: end + 1]]
+            for rows, end in zip(matrices, self.ends, strict=True)
         ]
 
-    def last(part: str) -> list[Hits]:
-        return [getattr(test[end], part) for end in ends.items() if end in test]
+    def last_tests(self) -> list[Hits]:
+        """Lists the counts of each client's last test."""
+        last = enumerate(self.ends)
+        return [self.evaluated[key].test for key in last if key in self.evaluated]
 
-    def to_its_end(matrices: list[list[metrics.Row]]) -> list[list[metrics.Row]]:
-        return [[row[: ends[k] + 1] for row in rows[: ends[k] + 1]]
-                for k, rows in enumerate(matrices)]  # fmt: skip
+    def pooled(self) -> list[metrics.Row]:
+        """Makes the global model's matrix, from the counts of all clients together.
 
-    accuracy = matrix("test")
-    # Where clients have fewer tasks than others, their last evaluation stands for the later ones.
-    at = [[(k, min(t, end)) for k, end in ends.items()] for t in range(tasks)]
-    pooled = [metrics.merge([test[key].global_test for key in keys if key in test]) for keys in at]
-    global_accuracy = [metrics.accuracies(hits, tasks) for hits in pooled]
-    anytime = [_along_stream(*key, stream[key]) for key in sorted(stream)]
-    samples = sum(part["samples"] for part in anytime)
-    return Result(
-        A=metrics.mean(metrics.last_accuracy(rows) for rows in to_its_end(accuracy)),
-        F=metrics.mean(metrics.forgetting(rows) for rows in to_its_end(accuracy)),
-        # Without a round, the global model has not learned anything.
-        global_A=metrics.last_accuracy(global_accuracy) if rounds else None,
-        global_F=metrics.forgetting(global_accuracy) if rounds else None,
-        balanced_accuracy=metrics.mean(map(metrics.balanced_accuracy, last("test"))),
-        validation_A=metrics.mean(
-            metrics.last_accuracy(rows) for rows in to_its_end(matrix("validation"))
-        ),
-        anytime_accuracy=100 * sum(p["correct"] for p in anytime) / samples if samples else None,
-        anytime_loss=sum(p["loss"] for p in anytime) / samples if samples else None,
-        rounds=len(rounds),
-        bytes_sent=sum(event.bytes_sent for event in rounds),
-        bytes_received=handed + sum(event.bytes_received for event in rounds),
-        seconds=seconds,
-        accuracy=accuracy,
-        global_accuracy=global_accuracy,
-        skipped=skipped,
-        anytime=anytime,
-    )
-
-
-def _along_stream(client: int, task: int, events: list[Learned]) -> dict[str, Any]:
-    """Sums over one client's mini-batches of one task, each counted before it was learned."""
-    return {
-        "client": client,
-        "task": task,
-        "batches": sum(event.batches for event in events),
-        "samples": sum(event.samples for event in events),
-        "loss": sum(event.loss for event in events),
-        "correct": sum(event.correct for event in events),
-    }
+        Where clients have fewer tasks than others, their last test stands for the later ones.
+        """
+        rows = []
+        for task in range(self.tasks):
+            keys = [(client, min(task, end)) for client, end in enumerate(self.ends)]
+            hits = [self.evaluated[key].global_test for key in keys if key in self.evaluated]
+            rows.append(metrics.accuracies(metrics.merge(hits), self.tasks))
+        return rows

@@ -6,42 +6,43 @@ learner of its own, and a part at the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from ofcl.compute import foreach
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
+from ofcl.methods.proximal import ProximalTerm
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
 
-class Learning(NamedTuple):
-    """How a mini-batch went: loss and right predictions on it from before it was learned.
-
-    Both are of the first step's forward, in which BatchNorm sees the replayed samples too, or with
-    `test_first` of one before it in evaluation mode.
-    """
-
-    loss: float
-    correct: int
-    finite: bool  # neither a loss nor a parameter is infinite or not a number
-
-
 def measured(logits: Tensor, y: Tensor, losses: Tensor, parameters: Iterable[Tensor]) -> Tensor:
-    """The numbers of a `Learning` (…, 3), left on the device: nobody waits for them there.
+    """Measures how a mini-batch went, on its device, so that nobody has to wait for it.
 
-    From the logits (…, n, classes) and labels (…, n) of the mini-batch, the losses (…, steps) of
-    the steps, and the parameters after them: a loss is from before a step, what the last one did is
-    seen in the parameters. The leading dimension is that of stacked clients, whose parameters
-    follow each other.
+    Loss and right predictions are from before the mini-batch was learned. A loss that is finite
+    says nothing of the last step, so the parameters after it are looked at too.
+
+    Args:
+        logits: Of the mini-batch, (…, n, classes): from the first step's forward, in which
+            BatchNorm sees the replayed samples too, or from one before it in evaluation mode
+            (`test_first`). The leading dimension is that of stacked clients.
+        y: The classes of the mini-batch, (…, n).
+        losses: The losses of the gradient steps, (…, steps).
+        parameters: The model's parameters after the steps; of stacked clients, one client's after
+            the other's.
+
+    Returns:
+        (…, 3): the mean loss, the number of right predictions, and 1 if every loss and parameter is
+        finite, else 0.
     """
     each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
     right = (logits.argmax(-1) == y).float().sum(-1)
-    sizes = torch.stack(torch._foreach_norm([parameter.detach() for parameter in parameters]))
+    sizes = torch.stack(foreach.norms([parameter.detach() for parameter in parameters]))
     sizes = sizes.view(*y.shape[:-1], -1)
     finite = torch.cat([losses, sizes], -1).isfinite().all(-1).float()
     return torch.stack([each.mean(-1), right, finite], -1)
@@ -51,37 +52,52 @@ class Learner(Protocol):
     """A method at a client."""
 
     memory: Memory | None
-    penalty: Callable[[], Tensor] | None  # added to the loss of every step (FedProx)
+    penalty: ProximalTerm | None
+    """A term that is added to the loss of every step (FedProx)."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that learns."""
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Learns a mini-batch; `current` are the classes of its task that have been seen.
+        """Learns a mini-batch.
 
-        Gives what `measured` does.
+        Args:
+            batch: The mini-batch.
+            current: The classes of its task that have been seen so far.
+
+        Returns:
+            The measurement that `measured` makes.
         """
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the model outputs for new classes."""
+        """Gives the model outputs for new classes.
+
+        Args:
+            classes: How many outputs there are afterwards.
+            seed: The run's seed, from which new outputs start.
+        """
 
     def before_round(self) -> None:
-        """The client is about to take the global model."""
+        """Prepares for taking the global model."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """The client has taken the global model, or a share of it."""
+        """Follows the global model, which the client has just taken, or a share of it."""
 
     def end_task(self) -> None:
-        """The client has finished a task; a last round of it may still come."""
+        """Ends a task for this client; a last round of it may still come."""
 
     def sends(self) -> Tensors:
-        """What an update carries besides the model."""
+        """Gives the tensors that an update carries besides the model."""
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """The task has ended for everybody; `handed` is what the server hands out for the next."""
+        """Takes what the server hands out when a task has ended for everybody."""
 
     def state(self) -> State:
-        """Everything but the model, for a checkpoint."""
+        """Gives everything but the model, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave."""
 
 
 class ServerPart(Protocol):
@@ -94,13 +110,13 @@ class ServerPart(Protocol):
         """Works on the averaged model; gives the tensors of it that have changed."""
 
     def end_task(self, model: Tensors) -> Tensors:
-        """A task has ended for every client; gives what to hand out besides the model."""
+        """Ends a task for every client; gives the tensors to hand out besides the model."""
 
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Images that its generator makes, so many of each class, with values from 0 to 1."""
+        """Makes images of every class, `each` of them, with values from 0 to 1."""
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Gives everything, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave."""

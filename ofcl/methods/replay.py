@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -16,10 +16,11 @@ from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.methods.learner import measured
 from ofcl.methods.losses import Loss, members
+from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.head import grow_head, grow_optimizer, outputs
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
+from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.draw_ahead import Draws
-from ofcl.uncertainty.perturbations import Change
 
 
 class Lesson(NamedTuple):
@@ -44,7 +45,7 @@ class Replay:
     steps: int = 3
     replay: Literal["past", "all"] = "past"
     augment: Change | None = None
-    penalty: Callable[[], Tensor] | None = None
+    penalty: ProximalTerm | None = None
     test_first: bool = False  # in evaluation mode, with a forward of its own
 
     def __post_init__(self) -> None:
@@ -129,6 +130,8 @@ class Replay:
         self._captured.forget()
         if self.memory is not None:
             self.memory.grow(classes, seed)
+        if self.penalty is not None:
+            self.penalty.grow()
 
     def before_round(self) -> None:
         """The client is about to take the global model."""
@@ -136,9 +139,11 @@ class Replay:
             self.memory.before_round()
 
     def after_round(self, global_model: Tensors) -> None:
-        """The client has taken the global model."""
+        """The client has taken the global model: scores and FedProx's term follow it."""
         if self.memory is not None:
             self.memory.after_round()
+        if self.penalty is not None:
+            self.penalty.after_round(global_model)
 
     def end_task(self) -> None:
         """The memory knows by itself what is past."""
@@ -156,6 +161,7 @@ class Replay:
             "optimizer": optimizer_state(self.optimizer),
             "memory": None if self.memory is None else self.memory.state(),
             "generator": self._draws.state() if self._draws else self.generator.get_state(),
+            "anchor": self.penalty.state() if self.penalty is not None else [],
         }
 
     def load_state(self, state: State) -> None:
@@ -163,6 +169,8 @@ class Replay:
         load_optimizer_state(self.optimizer, state["optimizer"])
         if self.memory is not None:
             self.memory.load_state(state["memory"])
+        if self.penalty is not None:
+            self.penalty.load_state(state["anchor"])
         if self._draws is not None:
             self._draws.load_state(state["generator"])
         else:

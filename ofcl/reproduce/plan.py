@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ofcl.assembly.build import find_device
+from ofcl.assembly.resolve import find_device
 from ofcl.bench.workload import Bench, Workload
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.evaluation.results import Result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from ofcl.errors import OfclError
@@ -17,26 +18,27 @@ class Recorder:
     """Writes the events of a running run, each with its number and the seconds so far.
 
     Args:
-        run: the directory of the run, to whose `events.jsonl` is appended.
-        events: the events so far (of a resumed run), to which new ones are added.
-        resumed: write a line `resumed` first, so that readers drop events after the checkpoint.
+        run: The directory of the run, to whose `events.jsonl` is appended.
+        count: How many events there were before, of a resumed run.
+        resumed: Whether a line `resumed` comes first, so that readers drop events after the
+            checkpoint.
     """
 
-    def __init__(self, run: RunDirectory, events: list[Event], resumed: bool) -> None:
-        self.events, self._path = events, run.path
+    def __init__(self, run: RunDirectory, count: int, resumed: bool) -> None:
+        self._count, self._path = count, run.path
         self._file = run.open_events()
         if resumed:
-            self._write({"event": "resumed", "after": len(events)})
+            self._write({"event": "resumed", "after": count})
 
     def record(self, event: Event, seconds: float) -> None:
         """Appends an event.
 
         Args:
-            event: the event.
-            seconds: how long the run has taken so far, over all its processes.
+            event: The event.
+            seconds: How long the run has taken so far, over all its processes.
         """
-        self._write({"n": len(self.events), "seconds": round(seconds, 3), **to_json(event)})
-        self.events.append(event)
+        self._write({"n": self._count, "seconds": round(seconds, 3), **to_json(event)})
+        self._count += 1
 
     def sync(self) -> None:
         """Waits until all events are on the disk, where they outlast a power cut."""
@@ -53,24 +55,24 @@ class Recorder:
             self._file.write(json.dumps(value) + "\n")
 
 
-def counted(run: RunDirectory, events: int) -> list[Event]:
-    """Reads the events that a run's checkpoint has counted.
+def counted(run: RunDirectory, events: int) -> Iterator[Event]:
+    """Yields the events that a run's checkpoint has counted, one at a time.
 
     Args:
-        run: the directory of the run.
-        events: how many events there were when the checkpoint was written.
-
-    Returns:
-        The first `events` events.
+        run: The directory of the run.
+        events: How many events there were when the checkpoint was written.
 
     Raises:
-        OfclError: if the file has fewer, or one in between is missing.
+        OfclError: If the file has fewer, or one in between is missing.
     """
-    found = run.events()[:events]
-    whole = all(event.get("n") == n for n, event in enumerate(found))
-    if len(found) < events or not whole:
+    found = 0
+    for value in run.iterate_events():
+        if found == events or value.get("n") != found:
+            break
+        yield from_json(value)
+        found += 1
+    if found < events:
         raise OfclError(
             f"'{run.path / 'events.jsonl'}' has lost events: the checkpoint knew of {events}, "
-            f"{len(found)} can be read. Restore the file from a backup, or run anew"
+            f"{found} can be read. Restore the file from a backup, or run anew"
         )
-    return [from_json(value) for value in found]

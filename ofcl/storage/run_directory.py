@@ -15,7 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -157,21 +157,37 @@ class RunDirectory:
 
     def events(self) -> list[dict[str, Any]]:
         """Reads the events as plain values, without those that a resumed run has repeated."""
+        return list(self.iterate_events())
+
+    def iterate_events(self) -> Iterator[dict[str, Any]]:
+        """Yields what `events` reads, one at a time: a long run's do not fit into memory.
+
+        A line `resumed` says how many events counted when it was written. So an event counts if
+        every later `resumed` knew of it, and the file is read twice to know these first.
+        """
+        counts = [value["after"] for value in self._lines() if _is_resumed(value)]
+        position = segment = 0
+        for value in self._lines():
+            if _is_resumed(value):
+                position, segment = min(position, value["after"]), segment + 1
+                continue
+            if position < min(counts[segment:], default=position + 1):
+                yield value
+            position += 1
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """Yields the lines of the event file that are whole."""
         path = self.path / "events.jsonl"
         if not path.exists():
-            return []
-        events: list[dict[str, Any]] = []
-        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-            try:
-                value = json.loads(line)
-            except json.JSONDecodeError:  # cut short by a crash, before the run was resumed
-                continue
-            match value:
-                case {"event": "resumed", "after": int(after)}:
-                    del events[after:]
-                case {"event": str()}:
-                    events.append(value)
-        return events
+            return
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for line in file:
+                try:
+                    value = json.loads(line)
+                except json.JSONDecodeError:  # cut short by a crash, before the run was resumed
+                    continue
+                if isinstance(value, dict) and isinstance(value.get("event"), str):
+                    yield value
 
     @property
     def checkpoints(self) -> Path:
@@ -222,3 +238,7 @@ class RunDirectory:
             return Result(**json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OfclError(f"'{path}' cannot be read: {error}") from None
+
+
+def _is_resumed(value: dict[str, Any]) -> bool:
+    return value["event"] == "resumed" and isinstance(value.get("after"), int)

@@ -45,26 +45,25 @@ def reopened(seed, **options):
     return lambda start: list(samples(seed, **options))[start:]
 
 
-def events(run, kind):
-    return [event for event in run.events if isinstance(event, kind)]
+def of_kind(events, kind):
+    return [event for event in events if isinstance(event, kind)]
 
 
 def test_classes_nobody_announced_are_learned():
     test = list(samples(2, named=False))
     run = Run(make_settings(TINY), streams=[samples(0), samples(1)], test=test)
-    for _ in run:
-        pass
+    events = list(run)
     assert run.labels == ("a", "b", "c", "d")
-    assert [(e.label, e.place) for e in events(run, Appeared)] == [
+    assert [(e.label, e.place) for e in of_kind(events, Appeared)] == [
         ("a", 0), ("b", 1), ("c", 2), ("d", 3)
     ]  # fmt: skip
-    assert run._server.model["head.bias"].shape == (4,)
+    assert run.server.model["head.bias"].shape == (4,)
     result = run.result()
     assert (len(result.accuracy), len(result.accuracy[0])) == (2, 3)
     assert result.A > 90
     assert result.anytime_accuracy > 70
     # A class is tested in the task in which it came: 'a' in the first alone.
-    last = next(e for e in events(run, Evaluated) if e.task == 2)
+    last = next(e for e in of_kind(events, Evaluated) if e.task == 2)
     assert [[c for c, _, _ in classes] for classes in last.test] == [[0, 1], [2], [3]]
 
 
@@ -72,14 +71,13 @@ def test_without_boundaries_burn_in_counts_once_and_replay_excludes_nothing():
     streams = [samples(k, named=False) for k in (0, 1)]
     run = Run(make_settings({**TINY, "burn_in": 20}), streams=streams)
     replayed = []
-    for client in run._engine._clients:
+    for client in run.clients:
         draw = client.learner.memory.draw
         client.learner.memory.draw = lambda n, exclude, times, draw=draw: (
             replayed.append(exclude), draw(n, exclude, times))[1]  # fmt: skip
-    for _ in run:
-        pass
+    events = list(run)
     assert set(replayed) == {None}
-    assert {e.task for e in events(run, Learned)} == {0}
+    assert {e.task for e in of_kind(events, Learned)} == {0}
     assert run.result().rounds == 8  # after 22, 24, … 36 of 36 mini-batches
 
 
@@ -95,7 +93,7 @@ def test_a_mini_batch_is_tested_before_it_is_learned():
     images = [(np.random.default_rng(n).integers(0, 255, (8, 8), dtype=np.uint8), n % 3)
               for n in range(40)]  # fmt: skip
     run = Run(make_settings({**TINY, "width": 2, "lr": 0.01}), streams=[images])
-    (client,) = run._engine._clients
+    (client,) = run.clients
     expected = []
     learn = client.learner.learn
 
@@ -108,9 +106,8 @@ def test_a_mini_batch_is_tested_before_it_is_learned():
         return learn(batch, current)
 
     client.learner.learn = watched
-    for _ in run:
-        pass
-    assert [(e.correct, e.loss) for e in events(run, Learned)] == expected
+    events = list(run)
+    assert [(e.correct, e.loss) for e in of_kind(events, Learned)] == expected
 
 
 @pytest.mark.parametrize("stop_after", [1, 13, 30, 52, 80])
@@ -133,7 +130,7 @@ def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, stop_aft
 def test_iterators_must_be_brought_again(tmp_path):
     run = Run(make_settings(TINY), out=tmp_path / "run", streams=[reopened(0), reopened(1)])
     next(iter(run))
-    run._lock.close()
+    run.close()
     with pytest.raises(OfclError, match="resume it from Python, with streams"):
         ofcl.resume(tmp_path / "run")
 
@@ -213,11 +210,11 @@ def test_every_event_of_a_broken_run_is_there_and_in_order(tmp_path):
         for n, event in enumerate(run):
             told.append(event)
             if n == 3:
-                run._save()
+                run.save()
                 break
         else:
             break
-        run._lock.close()
+        run.close()
         run = Run.resume(tmp_path / "broken", streams=streams)
     assert run.events == one.events
     assert told == one.events
@@ -283,8 +280,8 @@ def test_a_run_that_was_tested_is_resumed_with_its_test(tmp_path):
     streams, test = [reopened(0)], list(samples(2, named=False))
     run = Run(make_settings(TINY), out=tmp_path / "run", streams=streams, test=test)
     for _, _ in zip(range(5), run, strict=False):
-        run._save()
-    run._lock.close()
+        run.save()
+    run.close()
     with pytest.raises(OfclError, match="resume it with test="):
         ofcl.resume(tmp_path / "run", streams=streams)
 
@@ -324,7 +321,7 @@ def test_more_classes_than_places_in_the_memory():
     for _ in run:
         pass
     assert len(run.labels) == 40
-    assert len(run._engine._clients[0].learner.memory) == 6
+    assert len(run.clients[0].learner.memory) == 6
 
 
 def test_ctrl_c_while_nothing_comes_saves_what_was_learned(tmp_path):
@@ -338,7 +335,7 @@ def test_ctrl_c_while_nothing_comes_saves_what_was_learned(tmp_path):
     with pytest.raises(Interrupted, match="ofcl resume"):
         for _ in run:
             pass
-    learned = sum(event.batches for event in events(run, Learned))
+    learned = sum(event.batches for event in of_kind(events, Learned))
     assert learned == 36
     more = [samples(5, n=5)]
     result = ofcl.resume(tmp_path / "run", streams=more)

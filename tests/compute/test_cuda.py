@@ -91,7 +91,7 @@ def full_precision(monkeypatch):
 def losses_and_model(values, data):
     run = Run(make_settings(values), data)
     losses = torch.tensor([event.loss for event in run if isinstance(event, Learned)])
-    clients = [c.model.state_dict() for c in run._engine._clients]
+    clients = [c.model.state_dict() for c in run.clients]
     return losses, clients
 
 
@@ -118,7 +118,7 @@ def remembered(run):
     """Which samples the clients remember at the end of a run."""
     for _ in run:
         pass
-    return [set(c.learner.memory.samples.id.tolist()) for c in run._engine._clients]
+    return [set(c.learner.memory.samples.id.tolist()) for c in run.clients]
 
 
 @pytest.mark.parametrize("mode", ["eval", "train"])
@@ -141,7 +141,7 @@ def test_graphs_are_captured_and_replayed(images, protocol):
     run = Run(make_settings(values), images)
     for _ in run:
         pass
-    for client in run._engine._clients:
+    for client in run.clients:
         assert client.learner._captured._recordings
         assert client.learner.memory.policy.scorer._captured._recordings
 

@@ -116,10 +116,10 @@ def test_while_nothing_comes_all_that_was_learned_is_told(monkeypatch):
     samples = [(torch.randn(3), "ab"[n % 2]) for n in range(30)]
     values = {"method": "er", "memory": 12, "batch_size": 5, "q": 100, "hidden": 8}
     run = Run(make_settings({**values, "clients": 1}), streams=[samples])
-    client, told, pauses = run._engine._clients[0], [], []
+    client, told, pauses = run.clients[0], [], []
     ready = client.stream.ready
     client.stream.ready = lambda: ready() and not (client.learned == 4 and len(pauses) < 3)
-    run._engine._pause = lambda seconds: pauses.append(len(told))
+    run.engine._pause = lambda seconds: pauses.append(len(told))
     for event in run:
         told += [event] if isinstance(event, Learned) else []
     assert pauses == [4, 4, 4]  # all four were told before anybody waited

@@ -36,10 +36,10 @@ def test_clients_start_one_after_the_other(blobs):
 
 def test_a_late_client_starts_from_the_global_model(blobs):
     run = Run(make_settings(LATE), blobs)
-    client = run._engine._clients[2]
+    client = run.clients[2]
     received = []
     receive = client.receive
-    client.receive = lambda model: (received.append(run._server.round), receive(model))
+    client.receive = lambda model: (received.append(run.server.round), receive(model))
     for event in run:
         if isinstance(event, Learned) and event.client == 2:
             break

@@ -446,9 +446,9 @@ def test_the_teacher_is_the_global_model_also_where_clients_take_only_a_share(im
     for event in run:
         if isinstance(event, TaskEnded):
             break
-    for client in run._engine._clients:
+    for client in run.clients:
         teacher = client.learner._teacher.model.state_dict()
-        assert all(torch.equal(teacher[name], v) for name, v in run._server.model.items())
+        assert all(torch.equal(teacher[name], v) for name, v in run.server.model.items())
 
 
 @BOTH
@@ -474,7 +474,7 @@ def test_clients_of_different_speed_wait_for_each_other(method):
     for event in run:
         if isinstance(event, TaskEnded):
             ended += 1
-            assert {client.task for client in run._engine._clients} == {ended}
+            assert {client.task for client in run.clients} == {ended}
     assert ended == 1
 
 

@@ -19,7 +19,7 @@ from tests.conftest import TINY
 def outcome(values, data=None, streams=()):
     run = Run(make_settings(values), data, streams=streams)
     losses = torch.tensor([event.loss for event in run if isinstance(event, Learned)])
-    return losses, [c.model.state_dict() for c in run._engine._clients]
+    return losses, [c.model.state_dict() for c in run.clients]
 
 
 def assert_alike(first, second):
@@ -57,7 +57,7 @@ def test_small_models_are_stacked_and_groups_are_not_too_large(monkeypatch, blob
     run = Run(make_settings({**TINY, "clients": 20, "batch_size": 2, "method": "er"}), blobs)
     for _ in run:
         pass
-    assert [len(group.clients) for group in run._engine.groups] == [16, 4]
+    assert [len(group.clients) for group in run.engine.groups] == [16, 4]
     assert used
 
 
@@ -82,9 +82,9 @@ def test_who_leaves_a_stack_takes_its_weights_along(blobs):
     run = Run(make_settings(values), blobs)
     for _ in run:
         pass
-    held = [p.untyped_storage() for c in run._engine._clients for p in c.model.parameters()]
+    held = [p.untyped_storage() for c in run.clients for p in c.model.parameters()]
     sizes = {storage.data_ptr(): storage.nbytes() for storage in held}
-    used = [p.nbytes for c in run._engine._clients for p in c.model.parameters()]
+    used = [p.nbytes for c in run.clients for p in c.model.parameters()]
     assert sum(sizes.values()) == sum(used)
 
 
@@ -140,7 +140,7 @@ def test_nothing_imports_the_compiler_of_pytorch():
         "import sys; from ofcl import Run, make_settings\n"
         "for optimizer in ('sgd', 'adam'):\n"
         "    values = {'dataset': 'digits', 'model': 'mlp', 'optimizer': optimizer}\n"
-        "    run = Run(make_settings(values)); next(iter(run)); run._engine.state()\n"
+        "    run = Run(make_settings(values)); next(iter(run)); run.engine.state()\n"
         "print('torch._dynamo' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -162,10 +162,10 @@ def test_one_process_a_simulation_and_a_deployment_give_the_same_model(deployed,
     assert deployed.processes.pop("start").wait(PATIENCE) == 0, deployed.told()
     result = RunDirectory(tmp_path / "deployed").result()
     model = load_file(tmp_path / "deployed" / "model.safetensors")
-    for name, value in local._server.model.items():
-        assert torch.equal(simulated._server.model[name], value), name
+    for name, value in local.server.model.items():
+        assert torch.equal(simulated.server.model[name], value), name
         assert torch.equal(model[name], value), name
-    assert model.keys() == local._server.model.keys()
+    assert model.keys() == local.server.model.keys()
     for other in (simulated.result(), result):
         assert (other.A, other.F, other.rounds) == (expected.A, expected.F, expected.rounds)
         assert other.accuracy == expected.accuracy
@@ -285,7 +285,7 @@ class Mischief:
 
 
 def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp_path):
-    from ofcl.federation.server_side.flower_messages import FlowerTransport
+    from ofcl.federation.server_side.flower_transport import FlowerTransport
 
     settings = {**LONG, "limit": 6, "min_clients": 3}
     local = Run(make_settings(settings))
@@ -296,8 +296,8 @@ def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp
     stage = FederationStage(who, deployed.folder, post)
     run = Run(run_settings(who, values), stage=stage, tell=lambda _: None)
     told = list(run)
-    for name, value in local._server.model.items():
-        assert torch.equal(run._server.model[name], value), name
+    for name, value in local.server.model.items():
+        assert torch.equal(run.server.model[name], value), name
     made = [summarise(e, clients=3, tasks=3, seconds=0.0) for e in (events, told)]
     assert made[0].A == made[1].A
     assert post.answers["again", True] > 10  # the same answer once more

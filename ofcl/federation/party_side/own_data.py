@@ -16,9 +16,15 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ofcl.assembly import build
-from ofcl.assembly.checks import check, check_model
-from ofcl.assembly.participants import held_samples, open_feeds, tested
+from ofcl.assembly.checks import check_run, find_oddities
+from ofcl.assembly.dealing import build_reading, deal
+from ofcl.assembly.make_client import (
+    build_dataset_client,
+    build_live_client,
+    build_live_stream,
+)
+from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.stream_clients import open_feeds, read_test_samples, tests_of
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.feeds import STDIN, WATCH
@@ -37,7 +43,11 @@ LOOK_AGAIN = 0.2  # seconds between two looks for a stream's first sample
 
 
 class Unnamed(Exception):
-    """Labels of a dataset that have no place yet."""
+    """Labels of a dataset that the server has not given a place yet.
+
+    Args:
+        labels: These labels.
+    """
 
     def __init__(self, labels: list[str]) -> None:
         super().__init__(", ".join(labels))
@@ -50,14 +60,29 @@ class Source(Protocol):
     labels: tuple[str, ...]
 
     def samples(self) -> Samples:
-        """What its samples look like."""
+        """Describes the samples to the server; may wait for the first one."""
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """A client that learns from it, from the beginning; `Unnamed` if labels have no place."""
+        """Makes a client that learns from this source, from the beginning.
+
+        Args:
+            terms: The terms of the run.
+            number: The number of the party, and of the client.
+            vocabulary: The places that the server has given to labels.
+
+        Raises:
+            Unnamed: If labels have no place yet.
+        """
 
 
 def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Source:
-    """The data that a party names: `dataset` is a dataset's name or path, or a stream."""
+    """Opens the data that a party names.
+
+    Args:
+        values: The party's own settings; `dataset` is a dataset's name or path, or a stream.
+        share: Whether only this party's share of the dataset is learned: to try things out.
+        tell: Gets a line for the person who watches.
+    """
     if odd := [name for name in values if name not in AT_PARTY]:
         raise OfclError(f"{odd[0]} is decided for all parties, by the settings of the run")
     name = str(values.get("dataset", ""))
@@ -70,63 +95,76 @@ def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Sour
 
 
 def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
-    """The settings of a run as they are at this party; what it decides itself nobody else can."""
-    told = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
-    return make_settings({**told, **values, "engine": "local", **more})
+    """Makes the settings of a run at this party; what a party decides, the server cannot change.
+
+    Args:
+        terms: The terms of the run.
+        values: The party's own settings.
+        more: Settings that go before both.
+    """
+    theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    return make_settings({**theirs, **values, "engine": "local", **more})
 
 
 def embedder_name(settings: Settings) -> str:
-    """The embedder as others may know it: of a folder, its name without the path."""
+    """Names the embedder as others may know it: a folder by its name, without the path."""
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 
 
 class OwnDataset:
-    """A dataset by name or path; with `share` only this party's part of it, as `ofcl run` deals it.
+    """A party's dataset, learned task by task.
 
-    Tasks are made of the labels that were there when the run began; labels that came later are in
-    the last.
+    Tasks are made of the labels that were known when the run began; labels that came later belong
+    to the last task.
+
+    Args:
+        values: The party's own settings; `dataset` is a name or a path.
+        share: Whether only this party's share is learned, as `ofcl run` deals it.
+        tell: Gets a line for the person who watches.
     """
 
     def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
         self._values, self._share, self._tell = values, share, tell
         here = make_settings(values)
-        reading = build.build_reading(here)
+        reading = build_reading(here)
         raw = read_raw(here.dataset, reading, tell)
         self._embedder = embedder_name(here) if raw.content == "texts" else None
         self._dataset = make_dataset(raw, reading)
         self.labels = self._dataset.labels
 
     def samples(self) -> Samples:
-        """What its samples look like."""
+        """Describes the samples to the server."""
         return Samples.of(self._dataset, "dataset", self._embedder)
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """A client that learns the dataset, or its share of it."""
+        """Makes a client that learns the dataset, or its share of it."""
         if unnamed := [label for label in self.labels if label not in vocabulary]:
             raise Unnamed(unnamed)
         _check_form(self.samples(), terms)
         clients = terms.clients if self._share else 1
         settings = settings_here(terms, self._values, clients=clients)
         dataset = _placed(self._dataset, vocabulary, terms)
-        settings = build.resolve(settings, dataset)
-        held = dataset.y_validation
-        shares = build.deal(
+        settings = resolve(settings, dataset)
+        validation = dataset.y_validation
+        shares = deal(
             settings,
             dataset.y_train.numpy(),
             dataset.y_test.numpy(),
             terms.base,
-            None if held is None else held.numpy(),
+            None if validation is None else validation.numpy(),
         )
-        for warning in check(settings.model_copy(update={"min_clients": 1}), dataset, shares):
+        alone = settings.model_copy(update={"min_clients": 1})  # rounds are the server's business
+        check_run(alone, dataset, len({c for s in shares for task in s.tasks for c in task}))
+        for warning in find_oddities(alone, shares):
             self._tell(warning)
-        dataset = dataset.to(build.find_device(settings.device))
-        own = shares[number if self._share else 0]
-        return build.build_client(settings, dataset, number, own, classes=terms.base)
+        dataset = dataset.to(find_device(settings.device))
+        own_share = shares[number if self._share else 0]
+        return build_dataset_client(settings, dataset, number, own_share, classes=terms.base)
 
 
 def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
-    """A dataset whose classes have the places of the federation."""
+    """Gives the classes of a dataset the places that they have in the federation."""
     places = torch.tensor([vocabulary.place(label) for label in dataset.labels])
 
     def placed(y: Tensor | None) -> Tensor | None:
@@ -140,7 +178,12 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
 
 
 class OwnStream:
-    """A watched folder or standard input; classes come as they come."""
+    """A party's stream: a watched folder or standard input; classes come as they come.
+
+    Args:
+        values: The party's own settings; `streams` names the one stream.
+        tell: Gets a line for the person who watches.
+    """
 
     labels: tuple[str, ...] = ()
 
@@ -155,13 +198,13 @@ class OwnStream:
         self._feeds, self._pattern, self._tell = feeds, Pattern(), tell
 
     def samples(self) -> Samples:
-        """What its samples look like; waits for the first one."""
+        """Describes the samples to the server; waits for the first one."""
         stream = self._first or self._stream(self._here, AssignedVocabulary())
         while self._pattern.kind is None:
             if stream.ready() and self._pattern.kind is None:
                 raise OfclError("the stream has ended before it brought a single sample")
             time.sleep(LOOK_AGAIN)
-        dataset = stream.form.empty("stream", ())
+        dataset = stream.form.empty_dataset("stream", ())
         if not stream.feed.rereads:
             self._first = stream  # what it has read cannot be read again
         return Samples.of(dataset, "stream", self._embedder())
@@ -173,12 +216,12 @@ class OwnStream:
 
     def _stream(self, settings: Settings, vocabulary: AssignedVocabulary, number: int = 0) -> Any:
         feed = self._feeds[0]
-        return build.build_stream(
+        return build_live_stream(
             settings, number, feed, self._pattern, vocabulary, standardise=True
         )
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """A client that learns the stream from its beginning."""
+        """Makes a client that learns the stream from its beginning."""
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None
         if again:  # it has begun this run before, and was started again
@@ -187,21 +230,22 @@ class OwnStream:
             self._pattern.shape = () if kind == "text" else terms.samples.shape
         if self._first is not None:
             stream, self._first = self._first, None
-            stream.belong_to(number, vocabulary, settings.batch_size)
+            stream.hand_to(number, vocabulary, settings.batch_size)
         else:
             stream = self._stream(settings, vocabulary, number)
-        dataset = stream.form.empty("stream", ())
+        dataset = stream.form.empty_dataset("stream", ())
         _check_form(Samples.of(dataset, "stream", self._embedder()), terms)
-        settings = build.resolve(settings, dataset)
-        check_model(settings, dataset)
-        dataset = dataset.to(build.find_device(settings.device))
-        held = functools.cache(lambda: held_samples(settings, (), [stream]))
+        settings = resolve(settings, dataset)
+        check_run(settings, dataset)
+        dataset = dataset.to(find_device(settings.device))
+        samples = functools.cache(lambda: read_test_samples(settings, (), [stream]))
         if not again:
-            held()  # what is wrong with them is said now
-        test = tested(held, stream, vocabulary)
-        return build.build_live_client(settings, dataset, number, stream, test)
+            samples()  # what is wrong with them is said now
+        test = tests_of(samples, stream, vocabulary)
+        return build_live_client(settings, dataset, number, stream, test)
 
 
 def _check_form(samples: Samples, terms: Terms) -> None:
+    """Refuses a run whose samples look otherwise than the party's own."""
     if difference := samples.differs(terms.samples):
         raise OfclError(f"the samples here do not fit this run: {difference}")

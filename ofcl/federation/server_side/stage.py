@@ -7,19 +7,21 @@ gives new labels their places.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ofcl.algorithm import Engine
-from ofcl.assembly import build
-from ofcl.assembly.checks import check_generative, check_model
-from ofcl.assembly.participants import Parties
-from ofcl.assembly.stages import Hooks
+from ofcl.assembly.checks import check_run
+from ofcl.assembly.make_learner import build_model
+from ofcl.assembly.make_server import build_server
+from ofcl.assembly.participants import Participants, form_of
+from ofcl.assembly.resolve import resolve
+from ofcl.assembly.stages import Hooks, Prepared
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Pattern
+from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
@@ -40,7 +42,7 @@ from ofcl.methods import METHODS
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY, check_combination
 from ofcl.settings.schema import Settings
-from ofcl.state import State, Tensors
+from ofcl.state import State
 from ofcl.update import travelling
 
 MOST_TASKS = 10_000  # of a stream
@@ -48,7 +50,12 @@ AT_EACH_PARTY = "at each party"  # where the streams of a run are
 
 
 def run_settings(federation: Federation, values: State) -> Settings:
-    """The settings of a run from what a settings file says."""
+    """Makes the settings of a run between parties.
+
+    Args:
+        federation: Who takes part.
+        values: The values of a settings file and of the command line.
+    """
     if own := [name for name in values if name in AT_PARTY and name != "device"]:
         raise OfclError(
             f"{own[0]} is decided by each party: ofcl federation client … --set {own[0]}=…; leave "
@@ -65,146 +72,164 @@ def run_settings(federation: Federation, values: State) -> Settings:
 
 
 class FederationStage:
-    """The parties of a federation, reached by a transport."""
+    """The parties of a federation, reached by a transport.
+
+    Args:
+        federation: Who takes part.
+        folder: The folder of the federation, for what a person is told to type.
+        transport: Carries messages to the parties.
+    """
 
     def __init__(self, federation: Federation, folder: Path, transport: Transport) -> None:
         self._federation, self._folder, self._transport = federation, folder, transport
-        self._terms: Callable[[], Terms]
-        self._sent: Tensors  # what an update looks like
 
-    def parties(self, settings: Settings, known: State | None, hooks: Hooks) -> Parties:
-        """The server's side; waits until enough parties have introduced themselves."""
-        self._courier = Courier(
+    def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
+        """Makes the server and the engine that asks the parties, and trusts none of them.
+
+        Of a new run, it waits until enough parties have introduced themselves.
+        """
+
+        def terms() -> Terms:  # not asked for before they are agreed on, below
+            told = travelling_settings(settings)
+            labels, base = vocabulary.labels, agreement.base
+            return Terms(told, settings.clients, labels, base, agreement.samples)
+
+        courier = Courier(
             self._transport,
             self._federation.parties,
             gone=self._federation.gone,
-            terms=lambda: self._terms(),
+            terms=terms,
             deadline=settings.round_timeout,
             pause=hooks.pause,
             tell=hooks.tell,
         )
-        if known is None:
-            found = self._courier.introductions(self._fewest(settings))
-            names = self._federation.parties
-            labels, samples = agreed({names[k]: found[k] for k in sorted(found)})
-            base, run = len(labels), secrets.token_hex(8)
-        else:
-            labels, base, run = tuple(known["labels"]), known["base"], known["run"]
-            samples = unpack_samples(known["samples"])
-        settings = _settled(settings, samples, base)
+        agreement = self._agree(settings, courier) if known is None else Agreement.of_run(known)
+        settings = _settled(settings, agreement)
         # Heads start without the classes that came later: they grow with a checkpoint, or a round.
-        dataset = _empty(self._federation.name, samples, labels[:base])
-        settings = build.resolve(settings, dataset)
-        _check(settings, dataset)
-        statistics = settings.batchnorm == "average"
-        self._sent = travelling(build.build_model(settings, dataset), statistics)
-        vocabulary = LabelSpace(labels, hooks.tell)
-        rounds = self._of_those_there(settings, hooks, known is None)
-
-        def terms() -> Terms:
-            told = travelling_settings(settings)
-            return Terms(told, settings.clients, vocabulary.labels, base, samples)
-
-        self._terms = terms
-        return Parties(
+        first_labels = agreement.labels[: agreement.base]
+        dataset = _empty_dataset(self._federation.name, agreement.samples, first_labels)
+        settings = resolve(settings, dataset)
+        check_run(settings, dataset, len(first_labels))
+        vocabulary = LabelSpace(agreement.labels, hooks.tell)
+        rounds = self._for_those_present(settings, hooks, new=known is None)
+        samples = agreement.samples
+        participants = Participants(
             settings=settings,
             clients=[],
-            server=build.build_server(rounds, dataset),
+            server=build_server(rounds, dataset),
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
             pattern=Pattern(samples.kind, samples.shape),
-            form={"kind": samples.kind, "mean": list(samples.mean), "std": list(samples.std)},
-            agreed={"run": run, "base": base, "samples": vars(samples)},
+            form=form_of(dataset),
+            agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
         )
-
-    def engine(self, parties: Parties, hooks: Hooks) -> Engine:
-        """The engine that asks the parties, and trusts none of them."""
-        settings = parties.settings
-        generative = METHODS[settings.method].generative is not None
-        gate = Gate(
-            self._sent,
-            classes=lambda: len(parties.labels),
-            batch_size=settings.batch_size,
-            most_labels=MOST_LABELS,
-            most_tasks=MOST_TASKS if settings.streams else settings.tasks,
-            class_counts=settings.aggregation == "weighted",
-            extras=generative,
-        )
-        return RemoteEngine(
+        engine = RemoteEngine(
             settings.clients,
-            self._courier,
-            run=parties.agreed["run"],
+            courier,
+            run=agreement.run,
             min_clients=self._fewest(settings),
             gone=self._federation.gone,
-            gate=gate,
-            vocabulary=parties.vocabulary,
+            gate=_gate(settings, dataset, vocabulary),
+            vocabulary=vocabulary,
             names=self._federation.parties,
             save=hooks.save,
             tell=hooks.tell,
         )
+        return Prepared(participants, engine)
 
-    def _there(self, settings: Settings) -> int:
-        """How many of the run's parties take part in the federation."""
+    def _agree(self, settings: Settings, courier: Courier) -> Agreement:
+        """Asks the parties to introduce themselves, and makes an agreement of what they say."""
+        introductions = courier.introductions(self._fewest(settings))
+        names = self._federation.parties
+        labels, samples = agreed({names[k]: introductions[k] for k in sorted(introductions)})
+        return Agreement(secrets.token_hex(8), labels, len(labels), samples)
+
+    def _present(self, settings: Settings) -> int:
+        """Counts the run's parties that take part in the federation."""
         return settings.clients - sum(number < settings.clients for number in self._federation.gone)
 
     def _fewest(self, settings: Settings) -> int:
-        """How many parties there must be: no more than take part."""
-        return min(settings.min_clients, self._there(settings))
+        """Gives the number of parties that a round needs: no more than take part."""
+        return min(settings.min_clients, self._present(settings))
 
-    def _of_those_there(self, settings: Settings, hooks: Hooks, new: bool) -> Settings:
-        """For the server: rounds are of those who are there; but never of one alone."""
-        there, clients = self._there(settings), settings.clients
-        if there == clients:
+    def _for_those_present(self, settings: Settings, hooks: Hooks, *, new: bool) -> Settings:
+        """Settings for the server: rounds are of the parties that are left; never of one alone."""
+        present, clients = self._present(settings), settings.clients
+        if present == clients:
             return settings
-        fewest = min(settings.min_clients, max(2, there))
-        if there < fewest:
-            problem = f"{there} party takes part, and min_clients is {settings.min_clients}"
+        fewest = min(settings.min_clients, max(2, present))
+        if present < fewest:
+            problem = f"{present} party takes part, and min_clients is {settings.min_clients}"
             if new:
-                raise OfclError(f"{problem}: no round could ever happen; set min_clients = {there}")
+                raise OfclError(
+                    f"{problem}: no round could ever happen; set min_clients = {present}"
+                )
             hooks.tell(f"warning: {problem}: no round will happen any more")
         elif fewest < settings.min_clients:
-            told = (
+            hooks.tell(
                 f"min_clients is {settings.min_clients}; as parties have left, it is {fewest} now"
             )
-            hooks.tell(told)
-        share = settings.participation * there / clients  # of all, as the server counts
+        share = settings.participation * present / clients  # of all, as the server counts
         return settings.model_copy(update={"min_clients": fewest, "participation": share})
 
-    def go_on(self, directory: Path) -> str:
-        """What to type to go on with a run that was stopped."""
+    def resume_command(self, directory: Path) -> str:
+        """Says what to type to go on with a run that was stopped."""
         return f"ofcl federation start {self._folder} --resume"
 
 
-def _settled(settings: Settings, samples: Samples, base: int) -> Settings:
+@dataclass(frozen=True)
+class Agreement:
+    """What server and parties have agreed on when a run began.
+
+    Args:
+        run: The name of the run, drawn at random.
+        labels: All labels so far, in the order of their places.
+        base: How many of them were there when the run began; tasks are made of these.
+        samples: What the samples look like.
+    """
+
+    run: str
+    labels: tuple[str, ...]
+    base: int
+    samples: Samples
+
+    @classmethod
+    def of_run(cls, known: State) -> Agreement:
+        """Reads the agreement of a run that is resumed from its checkpoint."""
+        samples = unpack_samples(known["samples"])
+        return cls(known["run"], tuple(known["labels"]), known["base"], samples)
+
+
+def _settled(settings: Settings, agreement: Agreement) -> Settings:
+    """Settings with streams, or with as many tasks as the labels make."""
     found: dict[str, Any] = {}
-    if samples.way == "stream":
+    if agreement.samples.way == "stream":
         found["streams"] = (AT_EACH_PARTY,) * settings.clients
         found["dataset"] = Settings.model_fields["dataset"].default  # there is none
     elif "tasks" not in settings.model_fields_set:
-        found["tasks"] = min(settings.tasks, usual_tasks(base))
+        found["tasks"] = min(settings.tasks, usual_tasks(agreement.base))
     settings = settings.model_copy(update=found)
     check_combination(settings)
     return settings
 
 
-def _empty(name: str, samples: Samples, labels: tuple[str, ...]) -> Dataset:
-    kind = torch.uint8 if samples.kind == "image" else torch.float
-    x, y = torch.empty(0, *samples.shape, dtype=kind), torch.empty(0, dtype=torch.long)
+def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Dataset:
+    """A dataset without samples that has the form of the parties' samples."""
+    dtype = torch.uint8 if samples.kind == "image" else torch.float
+    x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     return Dataset(name, samples.kind, x, y, x, y, labels, samples.mean, samples.std)
 
 
-def _check(settings: Settings, dataset: Dataset) -> None:
-    check_model(settings, dataset)
-    if settings.stagger:
-        raise OfclError("stagger is for runs in one process; parties come when they come")
-    method = METHODS[settings.method]
-    if method.generative is not None:
-        if settings.streams:
-            raise OfclError(f"{settings.method} needs tasks that end for all; streams do not")
-        check_generative(settings, dataset)
-    if method.policy is not None and settings.memory < len(dataset.labels):
-        raise OfclError(
-            f"memory = {settings.memory} is smaller than the number of classes "
-            f"({len(dataset.labels)}); every class needs at least one place"
-        )
+def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
+    """Builds the check of everything that parties answer."""
+    statistics = settings.batchnorm == "average"
+    return Gate(
+        travelling(build_model(settings, dataset), statistics),
+        classes=lambda: len(vocabulary.labels),
+        batch_size=settings.batch_size,
+        most_labels=MOST_LABELS,
+        most_tasks=MOST_TASKS if settings.streams else settings.tasks,
+        class_counts=settings.aggregation == "weighted",
+        extras=METHODS[settings.method].generative is not None,
+    )

@@ -1,5 +1,16 @@
 """Methods that make images of past classes instead of remembering samples.
 
-`mfcl_…` (Babakniya et al. 2023) and `fedcil_…` (Qi et al. 2023), each with a file for its losses,
-its learner at a client, and its part at the server.
+MFCL (Babakniya et al. 2023): the server trains one generator, and hands it to the clients.
+
+    mfcl_losses      the losses of the generator and of a client, with their equations
+    mfcl_generator   the generator that the server and all clients start from
+    mfcl_client      how a client learns
+    mfcl_server      how the server trains the generator
+
+FedCIL (Qi et al. 2023): every client trains a generator, and the server consolidates them.
+
+    fedcil_losses     the losses of critic and generator, with their equations
+    fedcil_networks   the ACGAN's optimisers, its random inputs, copies of its generator
+    fedcil_client     how a client learns
+    fedcil_server     how the server consolidates the clients' generators
 """

@@ -8,7 +8,7 @@ last task. Server: after averaging, the ACGAN is trained on what the clients' ge
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,7 @@ from ofcl.memory.memory import Memory
 from ofcl.methods.generative.fedcil_losses import critic_loss, divergence, generator_loss
 from ofcl.methods.learner import measured
 from ofcl.methods.parts import GenerativeParts
+from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.generators import ACGAN, ACGAN_NOISE, ACGAN_SIDE, ClassGenerator
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 
@@ -135,7 +136,7 @@ class FedCIL:
         self._past: list[int] = []
         self._now: list[int] = []
         self._rounds = 0  # of this task
-        self.penalty: Callable[[], Tensor] | None = None
+        self.penalty: ProximalTerm | None = None
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Takes the steps of critic and generator on the mini-batch and on replayed images."""
@@ -207,6 +208,8 @@ class FedCIL:
         """Keeps the generator that the server has sent."""
         _load_generator(self._server, global_model, "generator.")
         self._rounds += 1
+        if self.penalty is not None:
+            self.penalty.after_round(global_model)
 
     def end_task(self) -> None:
         """Keeps the generator for replay."""
@@ -238,6 +241,7 @@ class FedCIL:
             "past": self._past,
             "now": self._now,
             "rounds": self._rounds,
+            "anchor": self.penalty.state() if self.penalty is not None else [],
         }
 
     def load_state(self, state: State) -> None:
@@ -249,6 +253,8 @@ class FedCIL:
         self._server.load_state_dict(state["server"])
         self._past, self._now = list(state["past"]), list(state["now"])
         self._rounds = int(state["rounds"])
+        if self.penalty is not None:
+            self.penalty.load_state(state["anchor"])
 
 
 def _load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> None:

@@ -1,4 +1,16 @@
-"""MFCL: the terms of its losses."""
+"""MFCL: the losses of the generator at the server, and the distillation at a client.
+
+The generator makes images x of noise. With z the logits that the frozen global model, the teacher,
+gives x over the q classes seen so far, and p̄ the mean over the images of softmax(z), it minimises
+
+    label          CE(z / 1000, class)               every image is clearly of one class
+  + balance        1 + Σ_c p̄_c ln p̄_c / ln q         all classes are made equally often
+  + statistics     50 · mean over layers of KL       BatchNorm sees what it saw in training
+  + smoothness     10⁻³ · ‖x − blurred x‖²           images have no high frequencies
+
+(`generator_loss`). The client's loss is in `mfcl_client`; its third term, `distillation_loss`, is
+here.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +22,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-TEMPERATURE = 1000.0  # of the generator's label term, as released
-BALANCE, STATISTICS, SMOOTHNESS = 1.0, 50.0, 1e-3  # weights of its other terms
-
+TEMPERATURE = 1000.0  # of the label term, as in MFCL's released code
+BALANCE, STATISTICS, SMOOTHNESS = 1.0, 50.0, 1e-3  # weights of the other terms
 
 Labels = Literal["teacher", "noise"]
-"""What a made image is of: what the teacher takes it for, or the largest of its first noises."""
+"""The class of a made image: what the teacher takes it for, or the largest of its first noises."""
 
 
 def label_loss(logits: Tensor, labels: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Cross-entropy of the teacher's logits of made images, at a temperature."""
+    """Computes the cross-entropy of the teacher's logits of made images, at a temperature."""
     return F.cross_entropy(logits / temperature, labels)
 
 
 def balance_loss(logits: Tensor) -> Tensor:
-    """1 + Σ_c p̄_c ln p̄_c / ln q: 0 when all q classes are made equally often.
+    """Computes 1 + Σ_c p̄_c ln p̄_c / ln q, which is 0 when all q classes are made equally often.
 
     >>> round(balance_loss(torch.eye(4) * 100).item(), 4), balance_loss(torch.zeros(3, 1)).item()
     (0.0, 0.0)
@@ -39,18 +50,24 @@ def balance_loss(logits: Tensor) -> Tensor:
 def statistics_loss(
     mean: Tensor, variance: Tensor, running_mean: Tensor, running_variance: Tensor
 ) -> Tensor:
-    """How far a layer's input is from what it was in training, mean over the channels.
+    """Computes how far a layer's input is from that in training, as a mean over its channels.
 
     ln(σ/σ_r) − ½ (1 − (σ_r² + (μ_r − μ)²) / σ²)
+
+    Args:
+        mean: μ of each channel of the input.
+        variance: σ² of each channel.
+        running_mean: μ_r, BatchNorm's running mean.
+        running_variance: σ_r², BatchNorm's running variance.
     """
     ratio = (running_variance + (running_mean - mean) ** 2) / variance
     return (0.5 * (variance / running_variance).log() - 0.5 * (1 - ratio)).mean()
 
 
 def smoothness_loss(images: Tensor) -> Tensor:
-    """The squared difference between images and what a Gaussian of 5 × 5 pixels makes of them."""
-    places = torch.arange(5, device=images.device) - 2.0
-    bell = torch.exp(-((places / 2) ** 2))
+    """Computes the mean squared difference of images to themselves blurred by a 5 × 5 Gaussian."""
+    offsets = torch.arange(5, device=images.device) - 2.0
+    bell = torch.exp(-((offsets / 2) ** 2))
     kernel = torch.outer(bell, bell) / bell.sum() ** 2
     channels = images.shape[1]
     padded = F.pad(images, (2, 2, 2, 2), mode="reflect")
@@ -60,21 +77,21 @@ def smoothness_loss(images: Tensor) -> Tensor:
 
 @contextmanager
 def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
-    """A list that gets the statistics loss of every BatchNorm layer in each forward."""
+    """Yields a list that gets the statistics loss of every BatchNorm layer in each forward."""
     losses: list[Tensor] = []
 
-    def look(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def watch(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
         assert layer.running_var is not None
         variance, mean = torch.var_mean(inputs[0], dim=(0, 2, 3), correction=0)
+        running_variance = layer.running_var.clamp_min(1e-8)
         losses.append(
-            statistics_loss(mean, variance.clamp_min(1e-8), layer.running_mean,
-                            layer.running_var.clamp_min(1e-8))
-        )  # fmt: skip
+            statistics_loss(mean, variance.clamp_min(1e-8), layer.running_mean, running_variance)
+        )
 
-    hooks = [m.register_forward_hook(look) for m in teacher.modules()
-             if isinstance(m, nn.BatchNorm2d)]  # fmt: skip
+    norms = [module for module in teacher.modules() if isinstance(module, nn.BatchNorm2d)]
+    hooks = [norm.register_forward_hook(watch) for norm in norms]
     try:
         yield losses
     finally:
@@ -85,12 +102,20 @@ def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
 def generator_loss(
     teacher: nn.Module, images: Tensor, noise: Tensor, seen: Tensor, labels: Labels
 ) -> Tensor:
-    """The four terms, for images made of noise; `seen` are the classes to make."""
+    """Computes the generator's loss: the sum of its four terms.
+
+    Args:
+        teacher: The frozen global model.
+        images: Made images.
+        noise: The noise that they were made of.
+        seen: The classes seen so far.
+        labels: How the class of an image is chosen.
+    """
     with watched_statistics(teacher) as statistics:
         logits = teacher(images)[:, seen]
-    wanted = logits.argmax(1) if labels == "teacher" else noise[:, : len(seen)].argmax(1)
+    classes = logits.argmax(1) if labels == "teacher" else noise[:, : len(seen)].argmax(1)
     return (
-        label_loss(logits, wanted)
+        label_loss(logits, classes)
         + BALANCE * balance_loss(logits)
         + STATISTICS * (torch.stack(statistics).mean() if statistics else images.sum() * 0)
         + SMOOTHNESS * smoothness_loss(images)
@@ -98,9 +123,15 @@ def generator_loss(
 
 
 def distillation_loss(old_head: nn.Linear, old: Tensor, new: Tensor, before: Tensor) -> Tensor:
-    """The mean over samples of ‖W_o φ(x) − W_o φ_o(x)‖² / q: the old head sees what it saw.
+    """Computes the mean over samples of ‖W_o φ(x) − W_o φ_o(x)‖² / q.
 
-    `new` are the features φ, `before` the teacher's φ_o, `old` the q old classes.
+    So that the features change little where the old head looks.
+
+    Args:
+        old_head: The teacher's head, with the rows W_o of the old classes.
+        old: The q old classes.
+        new: The features φ(x) of the model that learns.
+        before: The features φ_o(x) of the teacher.
     """
     weight = old_head.weight[old]
     return ((new - before) @ weight.T).square().sum(1).mean() / len(old)

@@ -1,4 +1,9 @@
-"""MFCL at the server."""
+"""MFCL (Babakniya et al. 2023) at the server: it trains a generator when a task has ended.
+
+The generator learns by Adam to make images that the frozen global model, its teacher, takes for
+images of the classes seen so far (`generator_loss`). It goes on from task to task, with a new
+optimiser. The clients get it for the next task.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ofcl.methods.generative.mfcl_client import image_generator
+from ofcl.methods.generative.mfcl_generator import build_image_generator
 from ofcl.methods.generative.mfcl_losses import Labels, generator_loss
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import NOISE, ImageGenerator
@@ -16,7 +21,18 @@ from ofcl.update import Update
 
 
 class MFCLServer:
-    """MFCL at the server: trains the generator when a task has ended for everybody."""
+    """Trains MFCL's generator when a task has ended for every client.
+
+    Args:
+        model: A model like the clients', which becomes the teacher.
+        image_generator: The generator, as all clients and the server start it.
+        generator: Where noise is drawn from.
+        steps: Gradient steps of the generator after a task.
+        batch: Images in each step.
+        labels: How the class of a made image is chosen.
+        mean: The mean of each channel that images are normalised with.
+        std: The standard deviation of each channel that they are normalised with.
+    """
 
     every_round = False
 
@@ -38,13 +54,13 @@ class MFCLServer:
         self._seen: list[int] = []
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """Hears of new classes; the averaged model stays as it is."""
-        now = {c for update in updates for c in update.extras["now"].tolist()}
-        self._seen = sorted({*self._seen, *now})
+        """Notes the clients' classes; the averaged model stays as it is."""
+        current = {c for update in updates for c in update.extras["now"].tolist()}
+        self._seen = sorted({*self._seen, *current})
         return {}
 
     def end_task(self, model: Tensors) -> Tensors:
-        """Trains the generator on the global model; a new optimiser, but no new generator."""
+        """Trains the generator on the global model; returns it with the classes seen so far."""
         self._model.load_state_dict(model, strict=False)
         if self._seen:
             self.train()
@@ -52,7 +68,7 @@ class MFCLServer:
         return handed | {"old": torch.tensor(self._seen, dtype=torch.long)}
 
     def train(self) -> list[float]:
-        """Trains the generator; gives the loss of every step."""
+        """Trains the generator; returns the loss of every step."""
         device = next(self._images.parameters()).device
         seen = torch.tensor(self._seen, device=device)
         optimizer = torch.optim.Adam(self._images.parameters(), lr=1e-3)
@@ -72,23 +88,25 @@ class MFCLServer:
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Images by the class that the teacher takes them for; a class may have fewer, or none."""
+        """Makes images, by the class that the teacher takes them for; a class may have fewer."""
         if not self._seen:
             return {}
         device = next(self._images.parameters()).device
         seen = torch.tensor(self._seen, device=device)
-        draw = torch.Generator().manual_seed(0)  # looking does not move the run's draws
-        found: dict[int, list[Tensor]] = {c: [] for c in self._seen}
-        for _ in range(each):  # a class that the teacher hardly sees may stay without
+        draw = torch.Generator().manual_seed(0)  # not the run's, whose draws must not move
+        by_class: dict[int, list[Tensor]] = {c: [] for c in self._seen}
+        for _ in range(each):  # not until all are full: the teacher may see a class in no image
             made = self._images.eval()(torch.randn(256, NOISE, generator=draw).to(device))
             taken_for = seen[self._model(made)[:, seen].argmax(1)].tolist()
             for image, c in zip(shown(made, self._mean, self._std), taken_for, strict=True):
-                if len(found[c]) < each:
-                    found[c].append(image)
-        return {c: torch.stack(images) if images else made[:0].cpu() for c, images in found.items()}
+                if len(by_class[c]) < each:
+                    by_class[c].append(image)
+        return {
+            c: torch.stack(images) if images else made[:0].cpu() for c, images in by_class.items()
+        }
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Returns everything, for a checkpoint."""
         return {
             "images": self._images.state_dict(),
             "model": self._model.state_dict(),
@@ -97,7 +115,7 @@ class MFCLServer:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` returned."""
         self._images.load_state_dict(state["images"])
         self._model.load_state_dict(state["model"])
         self._seen = list(state["seen"])
@@ -105,10 +123,10 @@ class MFCLServer:
 
 
 def server(parts: GenerativeParts) -> MFCLServer:
-    """The method at the server."""
+    """Builds the method's part at the server."""
     return MFCLServer(
         model=parts.model,
-        image_generator=image_generator(parts),
+        image_generator=build_image_generator(parts),
         generator=parts.generator,
         steps=parts.generator_steps,
         labels=parts.generator_labels,

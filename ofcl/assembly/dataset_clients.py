@@ -1,0 +1,104 @@
+"""Clients that learn their shares of a dataset, in this process or in others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+from ofcl.assembly.checks import check_method, check_run, find_oddities
+from ofcl.assembly.dealing import Loader, build_shares, task_lengths
+from ofcl.assembly.make_client import build_dataset_client
+from ofcl.assembly.make_server import build_server
+from ofcl.assembly.participants import Participants, form_of
+from ofcl.assembly.resolve import check_names, find_device, resolve
+from ofcl.client import Client
+from ofcl.data.dataset import Dataset
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.scenario import Share
+from ofcl.settings.schema import Settings
+from ofcl.state import flatten, unflatten
+
+
+def dataset_participants(
+    settings: Settings,
+    dataset: Dataset | None = None,
+    *,
+    load: Loader | None = None,
+    elsewhere: bool = False,
+) -> Participants:
+    """Prepares the clients and the server of a run over a dataset.
+
+    Args:
+        settings: The run's settings.
+        dataset: The data; default: those that the settings name.
+        load: Loads them; default: with what it tells printed.
+        elsewhere: Whether the clients are made elsewhere (`ClientFactory`), and none here.
+    """
+    check_names(settings)
+    check_method(settings)
+    dataset = dataset or (load or Loader(tell=print))(settings)
+    settings = resolve(settings, dataset)
+    shares = build_shares(settings, dataset)
+    check_run(settings, dataset, len({c for share in shares for task in share.tasks for c in task}))
+    warnings = [*dataset.notes, *find_oddities(settings, shares)]
+    fingerprint = dataset.fingerprint()
+    dataset = dataset.to(find_device(settings.device))
+    make = client_maker(settings, dataset, shares)
+    return Participants(
+        settings=settings,
+        clients=[] if elsewhere else [make(number) for number in range(len(shares))],
+        server=build_server(settings, dataset),
+        vocabulary=Vocabulary(dataset.labels),
+        warnings=warnings,
+        batches=sum(sum(task_lengths(settings, share)) for share in shares),
+        form=form_of(dataset),
+        fingerprint=fingerprint,
+    )
+
+
+def client_maker(
+    settings: Settings, dataset: Dataset, shares: Sequence[Share]
+) -> Callable[[int], Client]:
+    """Returns a function that makes the client of a number, with its share of the dataset."""
+    return lambda number: build_dataset_client(settings, dataset, number, shares[number])
+
+
+@dataclass(frozen=True)
+class ClientFactory:
+    """Makes clients in another process: it is pickled, so it names the data and holds none.
+
+    Args:
+        settings: The run's settings, resolved.
+        saved: The folder of a dataset that was handed over from Python; None: the settings name it.
+    """
+
+    settings: Settings
+    saved: Path | None = None
+
+    def __call__(self) -> Callable[[int], Client]:
+        """Reads the data; returns a function that makes the client of a number."""
+        settings = self.settings
+        dataset = load_saved(self.saved) if self.saved is not None else Loader()(settings)
+        shares = build_shares(settings, dataset)
+        return client_maker(settings, dataset.to(find_device(settings.device)), shares)
+
+
+def save_dataset(dataset: Dataset, folder: Path) -> Path:
+    """Saves a dataset for the processes that make clients of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels)})
+    save_file(tensors, folder / "dataset.safetensors")
+    (folder / "dataset.json").write_text(json.dumps(tree))
+    return folder
+
+
+def load_saved(folder: Path) -> Dataset:
+    """Loads a dataset that `save_dataset` has saved."""
+    tree = json.loads((folder / "dataset.json").read_text())
+    values = unflatten(load_file(folder / "dataset.safetensors"), tree)
+    lists = {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+    return Dataset(**{**values, **lists})

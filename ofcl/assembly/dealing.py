@@ -1,0 +1,122 @@
+"""From settings to the clients' shares of a dataset: how it is read, and how it is dealt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ofcl.data.dataset import Dataset
+from ofcl.data.loading import load_dataset
+from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
+from ofcl.data.scenario import Share, build_scenario
+from ofcl.settings.schema import Settings
+
+
+def build_reading(settings: Settings, progress: Progress = no_progress) -> Reading:
+    """Says how the run's data are read.
+
+    Args:
+        settings: The run's settings.
+        progress: Shows how far long work has come.
+    """
+    return Reading(
+        root=Path(settings.data_root).expanduser() if settings.data_root else data_root(),
+        label=settings.label,
+        text=settings.text,
+        columns=settings.columns,
+        image_size=settings.image_size,
+        embedder=settings.embedder,
+        test_share=settings.test_share,
+        window=settings.window,
+        subset=Subset(
+            settings.train_head,
+            settings.test_head,
+            settings.train_per_class,
+            settings.test_per_class,
+        ),
+        on_bad=settings.on_bad,
+        track=progress,
+    )
+
+
+class Loader:
+    """Loads the dataset that settings name; runs that follow each other read it once.
+
+    Args:
+        progress: Shows how far long work has come.
+        tell: Gets a line about what is downloaded.
+    """
+
+    def __init__(
+        self,
+        progress: Progress = no_progress,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._progress, self._tell = progress, tell
+        self._last: tuple[str, Reading, Dataset] | None = None
+
+    def __call__(self, settings: Settings) -> Dataset:
+        """Loads the dataset, unless it is the one that was loaded last."""
+        name, reading = settings.dataset, build_reading(settings, self._progress)
+        if self._last is None or self._last[:2] != (name, reading):
+            self._last = name, reading, load_dataset(name, reading, self._tell)
+        return self._last[2]
+
+
+def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
+    """Deals a dataset to the clients."""
+    validation = None if dataset.y_validation is None else dataset.y_validation.numpy()
+    train, test = dataset.y_train.numpy(), dataset.y_test.numpy()
+    return deal(settings, train, test, len(dataset.labels), validation)
+
+
+def deal(
+    settings: Settings,
+    train: np.ndarray,
+    test: np.ndarray,
+    classes: int,
+    validation: np.ndarray | None,
+) -> list[Share]:
+    """Deals data, of which only the classes are needed, to the clients.
+
+    Args:
+        settings: The run's settings.
+        train: The class of every train sample.
+        test: The class of every test sample.
+        classes: How many classes the tasks are made of.
+        validation: The class of every sample of a validation part; None: there is no such part.
+    """
+    return build_scenario(
+        train,
+        test,
+        classes,
+        y_validation=validation,
+        seed=settings.seed,
+        clients=settings.clients,
+        tasks=settings.tasks,
+        class_order=settings.class_order,
+        task_order=settings.task_order,
+        class_split=settings.class_split,
+        drop_class=settings.drop_class,
+        split=settings.split,
+        alpha=settings.alpha,
+        remainder=settings.remainder,
+        validation=settings.validation,
+        blurry=settings.blurry,
+        imbalance=settings.imbalance,
+    )
+
+
+def task_lengths(settings: Settings, share: Share) -> list[int]:
+    """Counts the mini-batches of each of a client's tasks."""
+    lengths = [math.ceil(len(rows) / settings.batch_size) for rows in share.train]
+    return [min(length, settings.limit or length) for length in lengths]
+
+
+def arrivals(settings: Settings, share: Share) -> np.ndarray:
+    """Lists the rows of the train data in the order in which a client gets them."""
+    most = settings.limit * settings.batch_size if settings.limit else None
+    return np.concatenate([rows[:most] for rows in share.train])

@@ -1,0 +1,142 @@
+"""From settings to a client: its learner, its stream, its tests, what it shares."""
+
+from __future__ import annotations
+
+from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.make_learner import build_learner, build_model
+from ofcl.assembly.resolve import find_device
+from ofcl.client import Client, Schedule, Sharing
+from ofcl.data.dataset import Dataset
+from ofcl.data.live.form import Form, Pattern
+from ofcl.data.live.live_stream import LiveStream
+from ofcl.data.live.sample import Feed
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.scenario import Share
+from ofcl.data.stream import ArrayStream, Stream
+from ofcl.evaluation.held_out import HeldOut, Tested, HeldOutParts
+from ofcl.methods import METHODS
+from ofcl.privacy import Privacy
+from ofcl.settings.schema import Settings
+
+
+def build_client(
+    settings: Settings,
+    dataset: Dataset,
+    number: int,
+    *,
+    stream: Stream,
+    held_out: HeldOutParts,
+    tasks: int | None,
+    classes: int | None = None,
+) -> Client:
+    """Builds a client with a model, learner and generators of its own.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+        number: The client's number.
+        stream: Its mini-batches.
+        held_out: The samples that it is tested on.
+        tasks: How many tasks there are; None: the stream alone knows.
+        classes: How many classes its model starts with; default: those of the dataset.
+    """
+    model = build_model(settings, dataset, classes)
+    return Client(
+        number,
+        learner=build_learner(settings, dataset, number, model),
+        stream=stream,
+        held_out=held_out,
+        schedule=build_schedule(settings),
+        sharing=build_sharing(settings),
+        tasks=tasks,
+        barrier=METHODS[settings.method].generative is not None,
+        seed=settings.seed,
+    )
+
+
+def build_schedule(settings: Settings) -> Schedule:
+    """Says when clients communicate."""
+    return Schedule(settings.burn_in, settings.q, settings.first_round)
+
+
+def build_sharing(settings: Settings) -> Sharing:
+    """Says what clients send, and how they take the global model."""
+    return Sharing(
+        class_counts=settings.aggregation == "weighted" and settings.class_counts,
+        mixing=settings.mixing,
+        batchnorm=settings.batchnorm,
+        privacy=Privacy(settings.dp_clip, settings.dp_noise) if settings.dp_clip else None,
+    )
+
+
+def build_dataset_client(
+    settings: Settings, dataset: Dataset, number: int, share: Share, classes: int | None = None
+) -> Client:
+    """Builds a client that learns its share of a dataset.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The whole dataset, on the run's device.
+        number: The client's number.
+        share: The rows of the dataset that are this client's.
+        classes: How many classes its model starts with; default: those of the dataset.
+    """
+    train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
+    validation = train
+    if dataset.x_validation is not None and dataset.y_validation is not None:
+        validation = dataset.x_validation, dataset.y_validation
+    held_out = HeldOutParts(
+        HeldOut(*test, share.test, dataset.prepare),
+        HeldOut(*validation, share.validation, dataset.prepare),
+    )
+    stream = ArrayStream(*train, share.train, settings.batch_size, dataset.prepare, settings.limit)
+    tasks = settings.tasks
+    return build_client(
+        settings, dataset, number, stream=stream, held_out=held_out, tasks=tasks, classes=classes
+    )
+
+
+def build_live_client(
+    settings: Settings, dataset: Dataset, number: int, stream: LiveStream, test: Tested
+) -> Client:
+    """Builds a client that learns from a live stream.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: A dataset without samples that has the form of the stream's.
+        number: The client's number.
+        stream: What arrives.
+        test: The samples that it is tested on.
+    """
+    no_validation = HeldOut(dataset.x_test, dataset.y_test, [])
+    held_out = HeldOutParts(test, no_validation)
+    return build_client(settings, dataset, number, stream=stream, held_out=held_out, tasks=None)
+
+
+def build_live_stream(
+    settings: Settings,
+    number: int,
+    feed: Feed,
+    pattern: Pattern,
+    vocabulary: Vocabulary,
+    *,
+    standardise: bool,
+) -> LiveStream:
+    """Builds a client's stream of the samples that a feed brings.
+
+    Args:
+        settings: The run's settings.
+        number: The client's number.
+        feed: Where samples come from.
+        pattern: What all clients' samples look like; the first sample fills it in.
+        vocabulary: The labels of all clients, growing.
+        standardise: Whether columns of numbers are standardised by the first rows.
+    """
+    form = Form(
+        pattern,
+        embedder=settings.embedder,
+        root=build_reading(settings).root,
+        window=settings.window if standardise else None,
+        device=find_device(settings.device),
+    )
+    return LiveStream(number, feed, form, vocabulary, settings.batch_size, settings.on_bad)

@@ -1,0 +1,170 @@
+"""From settings to a learner: model, optimiser, perturbations, memory, or a generative method."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ofcl.compute.optimizers import SGD, Adam
+from ofcl.data.dataset import Dataset
+from ofcl.memory.memory import Memory
+from ofcl.methods import METHODS
+from ofcl.methods.learner import Learner
+from ofcl.methods.losses import LOSSES
+from ofcl.methods.parts import GenerativeParts, PolicyParts
+from ofcl.methods.proximal import ProximalTerm
+from ofcl.methods.replay import Replay
+from ofcl.models import MODELS, ModelSize
+from ofcl.models.head import FEWEST_CLASSES, outputs
+from ofcl.seeds import generator, private
+from ofcl.settings.schema import Settings
+from ofcl.uncertainty.change import Change, Perturbation
+from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.scorer import Scorer
+from ofcl.uncertainty.scores import find_score
+
+
+def build_model(settings: Settings, dataset: Dataset, classes: int | None = None) -> nn.Module:
+    """Builds the initial model, the same for all clients and the server.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+        classes: How many classes it starts with; default: those of the dataset.
+    """
+    classes = max(len(dataset.labels) if classes is None else classes, FEWEST_CLASSES)
+    size = ModelSize(
+        dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
+    )
+    with private(settings.seed, "model"):
+        model = MODELS[settings.model].build(size)
+    # Images are faster with their channels last; modules without images do not mind.
+    return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Learner:
+    """Builds the method at one client: a generative one, or replay from a memory.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+        number: The client's number, from which its generators start.
+        model: The model that is to learn.
+    """
+    learner: Learner
+    if (generative := METHODS[settings.method].generative) is not None:
+        parts = generative_parts(settings, dataset, model, "generative", number)
+        learner = generative.client(parts)
+    else:
+        learner = build_replay(settings, dataset, number, model)
+    if settings.aggregation == "fedprox":
+        learner.penalty = ProximalTerm(model, settings.mu, settings.proximal)
+    return learner
+
+
+def generative_parts(
+    settings: Settings, dataset: Dataset, model: nn.Module, *purpose: str | int
+) -> GenerativeParts:
+    """Collects the parts that a generative method is built from, at a client or at the server.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+        model: The model that learns there.
+        purpose: Names the generator of its draws, and the client.
+    """
+    return GenerativeParts(
+        model=model,
+        make_optimizer=lambda: build_optimizer(settings, model),
+        generator=generator(settings.seed, *purpose),
+        seed=settings.seed,
+        shape=dataset.shape,
+        classes=outputs(model),
+        mean=dataset.mean,
+        std=dataset.std,
+        width=settings.width,
+        steps=settings.steps,
+        augment=build_augmentation(settings, dataset),
+        synthetic=settings.synthetic,
+        generator_steps=settings.generator_steps,
+        generator_labels=settings.generator_labels,
+        consolidation=settings.consolidation,
+        consistency=settings.consistency,
+        gan_lr=settings.gan_lr,
+    )
+
+
+def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
+    """Builds the learner that the methods with a memory share; arguments as `build_learner`."""
+    return Replay(
+        model=model,
+        optimizer=build_optimizer(settings, model),
+        loss=LOSSES[settings.loss],
+        memory=_memory(settings, dataset, number, model),
+        generator=generator(settings.seed, "augmentation", number),
+        steps=settings.steps,
+        replay=settings.replay,
+        augment=build_augmentation(settings, dataset),
+        test_first=settings.test_first or bool(settings.streams),
+    )
+
+
+def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Memory | None:
+    policy = METHODS[settings.method].policy
+    if policy is None:
+        return None
+
+    def make_scorer(score: str) -> Scorer:
+        return Scorer(
+            model,
+            find_score(score, settings.score_average),
+            as_of=settings.scoring_model,
+            perturb=build_perturbation(settings, dataset),
+            mode=settings.scoring_mode,
+            generator=generator(settings.seed, "perturbation", number),
+            lot=(settings.batch_size + 1) // 2,
+        )
+
+    draws = generator(settings.seed, "memory", number)
+    # There is never more to remember than there is; of a stream nobody knows how much that is.
+    size = min(settings.memory, len(dataset.y_train) or settings.memory)
+    return Memory(
+        size,
+        policy(PolicyParts(draws, make_scorer, settings.keep, settings.rescore)),
+        draws,
+        settings.memory_rule,
+        dataset.x_train.device,
+        settings.memory_age,
+        settings.memory_days,
+    )
+
+
+def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
+    """Builds what makes copies of a sample, by the kind of the data."""
+    if dataset.kind == "vector":
+        return NoisyCopies(settings.noise_std, settings.noise_copies)
+    return ImageViews(
+        settings.perturbations,
+        mean=dataset.mean,
+        std=dataset.std,
+        draws=settings.draws,
+        pixels=settings.pixels,
+        interpolation=settings.interpolation,
+    )
+
+
+def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
+    """Builds what changes new images in the steps after the first; None: they stay as they are."""
+    if dataset.kind != "image" or not settings.augment:
+        return None
+    return FlipAndRotate(settings.draws, settings.interpolation)
+
+
+def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimizer:
+    """Builds the optimiser of a client's model."""
+    assert settings.lr is not None  # resolved
+    if settings.optimizer == "sgd":
+        return SGD(model.parameters(), lr=settings.lr)
+    if next(model.parameters()).is_cuda:  # there, a captured step counts on the device
+        return torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True, capturable=True)
+    return Adam(model.parameters(), lr=settings.lr)

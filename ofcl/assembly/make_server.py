@@ -1,0 +1,56 @@
+"""From settings to the server: the initial model, how it averages, a generative method's part."""
+
+from __future__ import annotations
+
+import functools
+
+from ofcl.aggregation import Aggregation, fedavg, median, trimmed_mean, weighted_fedavg
+from ofcl.assembly.make_learner import build_model, generative_parts
+from ofcl.data.dataset import Dataset
+from ofcl.methods import METHODS
+from ofcl.methods.learner import ServerPart
+from ofcl.server import Server
+from ofcl.settings.schema import Settings
+from ofcl.update import travelling
+
+
+def build_server(settings: Settings, dataset: Dataset) -> Server:
+    """Builds the server with the initial model.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data; their form is enough.
+    """
+    model = build_model(settings, dataset)
+    part: ServerPart | None = None
+    if (generative := METHODS[settings.method].generative) is not None:
+        part = generative.server(generative_parts(settings, dataset, model, "server"))
+    return Server(
+        travelling(model, statistics=True),
+        aggregate=build_aggregation(settings),
+        previous=settings.previous,
+        previous_start=settings.previous_start,
+        min_clients=settings.min_clients,
+        participation=settings.participation,
+        dropout=settings.dropout,
+        clip_norm=settings.clip_norm,
+        part=part,
+        seed=settings.seed,
+    )
+
+
+def build_aggregation(settings: Settings) -> Aggregation:
+    """Chooses how the server averages."""
+    match settings.aggregation:
+        case "weighted":
+            return functools.partial(
+                weighted_fedavg,
+                class_weights=settings.class_weights,
+                nested=settings.previous if settings.nested_average else 0.0,
+            )
+        case "trimmed-mean":
+            return functools.partial(trimmed_mean, trim=settings.trim)
+        case "median":
+            return median
+        case "fedavg" | "fedprox":  # FedProx averages like FedAvg; its term is in the loss
+            return fedavg

@@ -1,0 +1,86 @@
+"""Settings in which nothing is left to be found out: names, device, model, learning rate."""
+
+from __future__ import annotations
+
+import torch
+
+from ofcl.data.dataset import Dataset
+from ofcl.data.tasks import usual_tasks
+from ofcl.errors import OfclError, unknown
+from ofcl.methods import METHODS
+from ofcl.models import MODELS
+from ofcl.settings.schema import Settings
+from ofcl.uncertainty.perturbations import choose_perturbations
+
+
+def resolve(settings: Settings, dataset: Dataset) -> Settings:
+    """Fills in what depends on the data and on this machine: no `auto` is left, no unset rate.
+
+    Args:
+        settings: The settings as somebody gave them.
+        dataset: The run's data; of streams, a dataset without samples that has their form.
+    """
+    check_names(settings)
+    model = _model(settings, dataset)
+    optimizer = settings.optimizer
+    if optimizer == "auto":
+        optimizer = "sgd" if model == "slim-resnet18" else "adam"
+    rate = settings.sgd_lr if optimizer == "sgd" else settings.adam_lr
+    resolved = {
+        "dataset": settings.dataset if settings.streams else dataset.source or dataset.name,
+        "tasks": _tasks(settings, dataset),
+        "model": model,
+        "optimizer": optimizer,
+        "lr": settings.lr or rate,
+        "device": str(find_device(settings.device)),
+        "perturbations": choose_perturbations(settings.perturbations),
+    }
+    return settings.model_copy(update=resolved)
+
+
+def _model(settings: Settings, dataset: Dataset) -> str:
+    if settings.model != "auto":
+        return settings.model
+    generative = METHODS[settings.method].generative
+    if generative is not None and generative.model is not None:
+        return generative.model
+    return "slim-resnet18" if dataset.kind == "image" else "mlp"
+
+
+def _tasks(settings: Settings, dataset: Dataset) -> int:
+    """The number of tasks; nobody has to name it for data with few classes."""
+    if settings.streams or "tasks" in settings.model_fields_set:
+        return settings.tasks
+    return min(settings.tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
+
+
+def check_names(settings: Settings) -> None:
+    """Refuses names that nobody knows, before anything is waited for."""
+    if settings.method not in METHODS:
+        raise unknown("method", settings.method, METHODS)
+    if settings.model not in {*MODELS, "auto"}:
+        raise unknown("model", settings.model, [*MODELS, "auto"])
+    find_device(settings.device)
+
+
+def find_device(name: str) -> torch.device:
+    """Finds the device of this name.
+
+    Args:
+        name: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one.
+
+    Raises:
+        OfclError: If this machine has no such device.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise OfclError(f"unknown device '{name}'; expected auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise OfclError(f"device '{name}' is not supported; use auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise OfclError(f"device '{name}' is not there; this machine has "
+                        f"{torch.cuda.device_count()} CUDA devices. Use --device cpu")  # fmt: skip
+    return device

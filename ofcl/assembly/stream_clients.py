@@ -1,0 +1,210 @@
+"""Clients that learn from streams of their own: iterators, watched folders, standard input."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ofcl.assembly.checks import check_method, check_run
+from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.make_client import build_live_client, build_live_stream
+from ofcl.assembly.make_server import build_server
+from ofcl.assembly.participants import Participants, form_of
+from ofcl.assembly.resolve import check_names, find_device, resolve
+from ofcl.data.files.labels import label_name
+from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
+from ofcl.data.live.form import Pattern
+from ofcl.data.live.iterator_feed import Items, IteratorFeed, samples_of_item
+from ofcl.data.live.live_stream import LiveStream
+from ofcl.data.live.sample import Feed, Sample
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.local import LOOK_AGAIN
+from ofcl.errors import OfclError
+from ofcl.evaluation.held_out import SeenHeldOut
+from ofcl.settings.rules import check_combination
+from ofcl.settings.schema import Settings
+from ofcl.state import State
+
+ITERATOR = "iterator"  # what the settings say of a stream that only Python can open again
+
+
+def stream_participants(
+    settings: Settings,
+    streams: Sequence[Feed | Items],
+    test: Iterable[Any],
+    pause: Callable[[float], None],
+    known: State | None = None,
+) -> Participants:
+    """Prepares the clients and the server of a run over streams; waits for a first sample.
+
+    Args:
+        settings: The run's settings; they name the streams unless `streams` are given.
+        streams: One a client, handed over from Python; empty: those that the settings name.
+        test: Samples to test on, handed over from Python.
+        pause: Waits for so many seconds; it may raise to end the run.
+        known: What a run that is resumed has seen of its streams.
+    """
+    check_names(settings)
+    feeds, names = open_feeds(settings, streams)
+    settings = settings.model_copy(update={"streams": names})
+    check_combination(settings)
+    check_method(settings)
+    settings = _settled(settings)
+    pattern, vocabulary = Pattern(), Vocabulary()
+    if known is not None:
+        pattern = Pattern(known["kind"], tuple(known["shape"]))
+        vocabulary = Vocabulary(tuple(known["labels"]))
+    live = [
+        build_live_stream(settings, k, feed, pattern, vocabulary, standardise=not streams)
+        for k, feed in enumerate(feeds)
+    ]
+    _wait_for_a_sample(live, pattern, pause)
+    # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
+    dataset = live[0].form.empty_dataset("stream", ())
+    settings = resolve(settings, dataset)
+    check_run(settings, dataset)
+    dataset = dataset.to(find_device(settings.device))
+    test = list(test)
+    samples = functools.cache(lambda: read_test_samples(settings, test, live))
+    if known is None:
+        samples()  # what is wrong with them is said now
+    elif known["tested"] and not (test or settings.test):
+        raise OfclError("this run was tested on samples of its own: resume it with test=…")
+    return Participants(
+        settings=settings,
+        clients=[
+            build_live_client(settings, dataset, k, stream, tests_of(samples, stream, vocabulary))
+            for k, stream in enumerate(live)
+        ],
+        server=build_server(settings, dataset),
+        vocabulary=vocabulary,
+        warnings=_oddities(settings, pattern, by_name=not streams),
+        batches=None,
+        pattern=pattern,
+        tested=bool(test or settings.test),
+        form=form_of(dataset),
+    )
+
+
+def _settled(settings: Settings) -> Settings:
+    """Settings with a client for each stream and, by its whole path, the file to test on."""
+    found: dict[str, Any] = {"clients": len(settings.streams)}
+    if settings.test is not None:
+        if not Path(settings.test).exists():
+            raise OfclError(f"no file or folder '{settings.test}' to test on")
+        found["test"] = str(Path(settings.test).resolve())
+    return settings.model_copy(update=found)
+
+
+def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
+    warnings = []
+    if settings.clients < settings.min_clients:
+        warnings.append(
+            f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
+        )
+    if pattern.kind == "vector" and by_name:
+        warnings.append(f"learning begins when {settings.window} rows have come: numbers are "
+                        "standardised by them (--set window=N)")  # fmt: skip
+    return warnings
+
+
+def open_feeds(
+    settings: Settings, streams: Sequence[Feed | Items] = ()
+) -> tuple[list[Feed], tuple[str, ...]]:
+    """Opens the clients' feeds.
+
+    Args:
+        settings: The run's settings; they name the feeds unless `streams` are given.
+        streams: One a client, handed over from Python.
+
+    Returns:
+        The feeds, and the names by which a resumed run opens them again.
+    """
+    if streams:
+        if not isinstance(streams, list | tuple):
+            raise OfclError(f"streams is a {type(streams).__name__}; give a list, one a client")
+        feeds = [s if isinstance(s, Feed) else IteratorFeed(s) for s in streams]
+        return feeds, (ITERATOR,) * len(feeds)
+    if set(settings.streams) == {ITERATOR}:
+        raise OfclError("this run learned from iterators: resume it from Python, with streams=…")
+    if settings.streams.count(STDIN) > 1:
+        raise OfclError("only one stream can be standard input")
+    names = tuple(
+        f"{WATCH}{Path(name.removeprefix(WATCH)).resolve()}" if name.startswith(WATCH) else name
+        for name in settings.streams
+    )
+    reading = build_reading(settings)
+    return [open_feed(name, reading, settings.task, settings.idle) for name in names], names
+
+
+def _wait_for_a_sample(
+    live: Sequence[LiveStream], pattern: Pattern, pause: Callable[[float], None]
+) -> None:
+    """Waits until any stream has shown what samples look like."""
+    while pattern.kind is None:
+        ready = [stream.ready() for stream in live]
+        if pattern.kind is None and all(ready):
+            raise OfclError("the streams have ended before they brought a single sample")
+        if pattern.kind is None:
+            pause(LOOK_AGAIN)
+
+
+def read_test_samples(
+    settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]
+) -> list[Sample]:
+    """Reads the samples to test on, in the form of the streams' own.
+
+    Args:
+        settings: The run's settings; `test` in them is a file or folder.
+        test: Samples handed over from Python, if the settings name none.
+        live: The streams, whose columns and form hold for the test samples too.
+    """
+    if settings.test is not None:
+        known = next((s.feed.known for s in live if "columns" in s.feed.known), {})
+        samples = held_out_samples(
+            Path(settings.test), build_reading(settings), settings.task, dict(known)
+        )
+    else:
+        samples = [sample for item in test for sample in samples_of_item(item, 0)]
+    try:
+        for sample in samples:
+            if sample.problem:
+                raise ValueError(sample.problem)
+        return [
+            replace(sample, x=live[0].form.check(sample.x), label=label_name(sample.label))
+            for sample in samples
+        ]
+    except ValueError as error:
+        raise OfclError(f"a sample to test on cannot be used: {error}") from None
+
+
+def tests_of(
+    samples: Callable[[], Sequence[Sample]], stream: LiveStream, vocabulary: Vocabulary
+) -> SeenHeldOut:
+    """Makes test samples ready as the stream's own are, when they are first needed.
+
+    How a stream standardises is not known before its first rows, or the checkpoint of a resumed
+    run, have come.
+
+    Args:
+        samples: Reads the samples.
+        stream: The stream whose form they have.
+        vocabulary: The places of their labels.
+    """
+
+    @functools.cache
+    def tensor() -> Tensor:
+        return stream.form.to_tensor([sample.x for sample in samples()])
+
+    def labels() -> list[str]:
+        return [sample.label for sample in samples()]
+
+    def places() -> dict[str, int]:
+        return {label: place for place, label in enumerate(vocabulary.labels)}
+
+    return SeenHeldOut(tensor, labels, places)

@@ -1,0 +1,43 @@
+"""Measurements of mini-batches on their way from a device to events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ofcl.client import Outcome
+from ofcl.compute.devices import Transfer
+from ofcl.errors import OfclError
+from ofcl.events import Event, Learned
+
+
+class Outcomes:
+    """Several outcomes in one transfer: a GPU is waited for once, when `events` is called.
+
+    Args:
+        outcomes: Learned mini-batches, in the order of their events.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self._outcomes = outcomes
+        self._transfer = Transfer(torch.stack([outcome.measurement for outcome in outcomes]))
+
+    def events(self) -> list[Event]:
+        """Makes an event of every outcome.
+
+        Raises:
+            OfclError: If a loss or a parameter of one is not finite.
+        """
+        rows = self._transfer.numpy().tolist()
+        return [_event(outcome, *row) for outcome, row in zip(self._outcomes, rows, strict=True)]
+
+
+def _event(outcome: Outcome, loss: float, correct: float, finite: float) -> Learned:
+    client, task, batch, samples, _ = outcome
+    if not finite:
+        raise OfclError(
+            f"the loss of client {client} is not finite (task {task}, mini-batch {batch}); "
+            "lower the learning rate, or look at that part of its data"
+        )
+    return Learned(client, task, 1, samples, loss * samples, int(correct))

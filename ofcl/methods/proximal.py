@@ -1,0 +1,55 @@
+"""FedProx: a term that keeps a client's model near the last global model (Li et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.compute.foreach import copy_all
+from ofcl.methods.losses import proximal_term
+from ofcl.state import Tensors
+
+
+class ProximalTerm:
+    """The proximal term of a learner's loss, with the global model that it is measured from.
+
+    Args:
+        model: The model that learns.
+        mu: The weight of the term.
+        kind: `squared`: μ/2 · ‖w − w_global‖²; `norms`: the sum of the tensors' norms, as in the
+            paper's released code.
+    """
+
+    def __init__(self, model: nn.Module, mu: float, kind: Literal["squared", "norms"]) -> None:
+        self._model, self._mu, self._kind = model, mu, kind
+        self._anchor = [parameter.detach().clone() for parameter in model.parameters()]
+
+    def __call__(self) -> Tensor:
+        """Computes the term for the model as it is."""
+        parameters = list(self._model.parameters())  # the head's may have been replaced
+        return proximal_term(parameters, self._anchor, self._mu, self._kind)
+
+    @torch.no_grad()
+    def after_round(self, global_model: Tensors) -> None:
+        """Measures from this global model from now on."""
+        names = [name for name, _ in self._model.named_parameters()]
+        copy_all(self._anchor, [global_model[name] for name in names])
+
+    def grow(self) -> None:
+        """Follows a head that has grown: new outputs are measured from where they start."""
+        for i, parameter in enumerate(self._model.parameters()):
+            anchor = self._anchor[i]
+            if anchor.shape != parameter.shape:
+                self._anchor[i] = torch.cat([anchor, parameter.detach()[len(anchor) :]])
+
+    def state(self) -> list[Tensor]:
+        """Gives the anchor, for a checkpoint."""
+        return self._anchor
+
+    def load_state(self, anchor: Sequence[Tensor]) -> None:
+        """Puts back what `state` gave."""
+        for own, saved in zip(self._anchor, anchor, strict=True):
+            own.copy_(saved)
