@@ -1,10 +1,11 @@
-"""The runs of a federation, at its server: one at a time, and the last can be gone on with."""
+"""The runs of a federation, at its server: one at a time, and the last one can be resumed."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,15 @@ from ofcl.federation.setup.folders import ServerFolder
 from ofcl.storage.atomic_files import write_whole
 from ofcl.storage.run_directory import RunDirectory
 
+STOPPING = 60.0  # seconds that a run may take to save and end
+
 
 class Runs:
-    """Which run is going on or was last, and the process that runs it."""
+    """The list of a federation's runs, and the process that runs the one that is going on.
+
+    Args:
+        server: The server's folder.
+    """
 
     def __init__(self, server: ServerFolder) -> None:
         self._server = server
@@ -26,12 +33,16 @@ class Runs:
 
     @contextmanager
     def only(self) -> Iterator[None]:
-        """This process is the one that runs; a second is refused."""
+        """Makes this process the only one that runs, within the context.
+
+        Raises:
+            OfclError: If another process runs one.
+        """
         with self._lock.open("a+", encoding="ascii") as file:
             if not _locked(file):
                 raise OfclError("a run is going on; stop it first: ofcl federation stop")
             file.truncate(0)
-            file.write(str(os.getpid()))  # for whoever wants to stop it
+            file.write(str(os.getpid()))  # `stop` reads it
             file.flush()
             yield
 
@@ -43,28 +54,45 @@ class Runs:
         with self._lock.open("a+", encoding="ascii") as file:
             return not _locked(file)
 
-    @property
-    def process(self) -> int:
-        """The process that runs it."""
-        return int(self._lock.read_text(encoding="ascii"))
+    def stop(self) -> None:
+        """Ends the run that is going on, and waits until its process has saved it.
+
+        Raises:
+            OfclError: If no run is going on, or it takes too long.
+        """
+        if not self.going_on:
+            raise OfclError("no run is going on")
+        process = int(self._lock.read_text(encoding="ascii"))
+        os.kill(process, signal.SIGTERM)
+        until = time.monotonic() + STOPPING
+        while self.going_on:
+            if time.monotonic() > until:
+                raise OfclError(
+                    "the run has not ended yet; look again with: ofcl federation status"
+                )
+            time.sleep(0.1)
 
     def begin(self, path: Path) -> None:
-        """Notes which one is going on."""
+        """Notes which run is the last one.
+
+        Args:
+            path: The run's directory.
+        """
         write_whole(self._server.current, json.dumps({"run": str(path.resolve())}))
 
     def last(self) -> RunDirectory | None:
-        """The one that is going on, or was last; None: there was none yet."""
+        """Finds the run that is going on, or was the last one; None: there was none yet."""
         if not self._server.current.exists():
             return None
         return RunDirectory(json.loads(self._server.current.read_text(encoding="utf-8"))["run"])
 
     def unfinished(self) -> RunDirectory | None:
-        """The last one, if it can be gone on with."""
+        """Finds the last run, if it can be resumed."""
         run = self.last()
         return run if run is not None and run.started() and run.result() is None else None
 
     def new_directory(self) -> Path:
-        """A place for a new one, named by the time."""
+        """Chooses a directory for a new run, named by the time."""
         name = time.strftime("%Y%m%d-%H%M%S")
         path, again = self._server.runs / name, 1
         while path.exists():

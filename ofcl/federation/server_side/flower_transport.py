@@ -1,4 +1,8 @@
-"""The server's side of a run on Flower: it takes the run's task, sends and fetches messages."""
+"""A `Transport` on Flower: the server's side of a run, which sends and fetches messages.
+
+Flower runs the server's side of a run as a task that its server hands out. This process takes that
+task itself, so that a run is an ordinary process and no app is started by Flower.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, from_records
 from ofcl.errors import OfclError
-from ofcl.federation.server_side.flower_server import control, nodes
+from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.transport import Delivery
 from ofcl.state import State
 
@@ -39,44 +43,49 @@ clientapp = "ofcl_run:app"
 
 @dataclass
 class _Arriving:
-    """An answer on its way: what is known of it, its parts, and those that are here."""
+    """An answer on its way: Flower's message without its content, and the parts of the content."""
 
     head: Any
     parts: list[str]
-    contents: dict[str, bytes] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)  # of the parts that are here
 
 
 class FlowerTransport:
-    """A run on the server, for as long as it is open."""
+    """The messages of one run on Flower's server, for as long as the run is open.
+
+    Args:
+        server: The server's folder.
+        insecure: Speaks to the server without TLS.
+        lasting: Seconds that a message may wait for its party.
+
+    Raises:
+        OfclError: If no server runs on this machine, or it does not hand out the run's task.
+    """
 
     def __init__(self, server: ServerFolder, *, insecure: bool, lasting: float = WEEK) -> None:
         from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
 
         self._server, self._insecure, self._lasting = server, insecure, lasting
-        self._places = {name: k for k, name in enumerate(server.federation.parties)}
-        self._client = control(server, insecure=insecure)
-        self._run = self._started()
-        self._grid = self._task()
+        self._numbers = {name: k for k, name in enumerate(server.federation.parties)}
+        self._control = FlowerControl(server, insecure=insecure)
+        self._run = self._start_run()
+        self._grid = self._take_task()
         self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
         self._beat.start()
-        self._nodes: dict[int, int] = {}  # party → its number at the server
+        self._nodes: dict[int, int] = {}  # party → Flower's number of its node
         self._arriving: dict[str, _Arriving] = {}  # by the message that they answer
 
-    def _started(self) -> int:
-        import httpx
+    def _start_run(self) -> int:
         from flwr.cli.build import build_fab_from_files
-        from flwr.common.serde import fab_to_proto
-        from flwr.proto.control_pb2 import StartRunRequest
-        from flwr.supercore.fab import Fab
 
         files = {"pyproject.toml": _APP.encode(), "ofcl_run.py": b"app = None\n"}
-        content, _ = build_fab_from_files(files)
-        fab = Fab(hashlib.sha256(content).hexdigest(), content, {})
+        app, _ = build_fab_from_files(files)
+        digest = hashlib.sha256(app).hexdigest()
         until = time.monotonic() + STARTING
         while True:  # the server may have been started a moment ago
             try:
-                return int(self._client.StartRun(StartRunRequest(fab=fab_to_proto(fab))).run_id)
-            except httpx.TransportError as error:
+                return self._control.start_run(app, digest)
+            except ServerUnreachable as error:
                 if time.monotonic() > until:
                     raise OfclError(
                         f"no server at {self._server.here} ({error}); start it on this machine: "
@@ -84,18 +93,15 @@ class FlowerTransport:
                     ) from None
                 time.sleep(0.5)
 
-    def _task(self) -> Any:
-        """Takes the task of the run: to be its server."""
-        from flwr.common.serde import run_from_proto
-        from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest
+    def _take_task(self) -> Any:
+        """Takes the task of the run, to be its server; gives Flower's grid for it."""
+        from flwr.proto.runtime_pb2 import AcquireTaskRequest
         from flwr.supercore.constant import TaskType
         from flwr.supercore.interceptors import (
             RuntimeVersionHttpInterceptor,
             SuperExecAuthHttpInterceptor,
         )
         from flwr.supercore.runtime import RuntimeHttpClient
-        from flwr.supercore.task_identity import TaskIdentity
-        from flwr.superlink.grid import HttpGrid
 
         authority = None if self._insecure else self._server.authority.read_bytes()
         secret = SuperExecAuthHttpInterceptor(
@@ -115,22 +121,32 @@ class FlowerTransport:
             if not token:
                 time.sleep(0.1)
                 continue
-            grid = HttpGrid(
-                runtime_api_address=self._server.here,
-                insecure=self._insecure,
-                root_certificates=authority,
-                token=token,
-            )
-            grid._retry_invoker.max_time = GONE  # it would try for ever
-            given = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
-            if given.run.run_id != self._run:  # of a run whose process was killed; let it end
-                grid.close()
-                continue
-            TaskIdentity.task_id, TaskIdentity.run_id = given.task_id, given.run.run_id
-            TaskIdentity.node_id = given.context.node_id
-            grid.set_run(run_from_proto(given.run))
-            return grid
+            if (grid := self._grid_of_task(token, authority)) is not None:
+                return grid
         raise OfclError("the server has not handed out the run's task")
+
+    def _grid_of_task(self, token: str, authority: bytes | None) -> Any:
+        """Flower's grid for a task; None: the task is of another run, whose process was killed."""
+        from flwr.common.serde import run_from_proto
+        from flwr.proto.runtime_pb2 import PullTaskInputRequest
+        from flwr.supercore.task_identity import TaskIdentity
+        from flwr.superlink.grid import HttpGrid
+
+        grid = HttpGrid(
+            runtime_api_address=self._server.here,
+            insecure=self._insecure,
+            root_certificates=authority,
+            token=token,
+        )
+        grid._retry_invoker.max_time = GONE  # it would try for ever
+        task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
+        if task.run.run_id != self._run:
+            grid.close()
+            return None
+        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+        TaskIdentity.node_id = task.context.node_id
+        grid.set_run(run_from_proto(task.run))
+        return grid
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
@@ -139,25 +155,26 @@ class FlowerTransport:
 
         try:
             yield
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ServerUnreachable) as error:
             raise OfclError(
                 f"the server at {self._server.here} has gone ({error}). What was learned is saved; "
                 f"when it is there again: ofcl federation start {self._server.folder} --resume"
             ) from None
 
     def connected(self) -> Mapping[int, str]:
-        """Who is connected; the time at which a process has connected tells processes apart."""
-        found = {}
+        """Lists who is connected; the time of connecting tells a party's processes apart."""
         with self._reached():
-            listed = nodes(self._client)
-        for name, node in listed.items():
-            if name in self._places and node.status == "online":
-                self._nodes[self._places[name]] = node.node_id
-                found[self._places[name]] = node.last_activated_at
-        return found
+            nodes = self._control.nodes()
+        connected = {}
+        for name, node in nodes.items():
+            if name in self._numbers and node.online:
+                party = self._numbers[name]
+                self._nodes[party] = node.number
+                connected[party] = node.activated
+        return connected
 
     def send(self, party: int, content: State) -> str:
-        """Sends to a party."""
+        """Sends a message to a party."""
         from flwr.app import Message
 
         message = Message(
@@ -171,31 +188,38 @@ class FlowerTransport:
         return str(sent[0] or "") if sent else ""
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
-        """What has come back, whole; what is still on its way is looked at again."""
+        """Collects the answers that are here, whole; the next call looks at the others again."""
+        self._arriving = {m: answer for m, answer in self._arriving.items() if m in messages}
+        # Flower hands out an answer once; whoever asks for it again hears that there is none.
+        if new := [message for message in messages if message not in self._arriving]:
+            self._look_for_answers(new)
+        deliveries = {}
+        with self._reached():
+            for message, arriving in self._arriving.items():
+                if (delivery := self._delivery(arriving)) is not None:
+                    deliveries[message] = delivery
+        for message in deliveries:
+            del self._arriving[message]
+        return deliveries
+
+    def _look_for_answers(self, messages: list[str]) -> None:
+        """Asks the server which of these messages have answers; their contents come in parts."""
         from flwr.common.serde import message_from_proto
         from flwr.proto.runtime_pb2 import PullAppMessagesRequest
         from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 
-        self._arriving = {m: a for m, a in self._arriving.items() if m in messages}
-        # An answer is handed out once; whoever asks for it again is told that there is none.
-        if asked := [message for message in messages if message not in self._arriving]:
-            request = PullAppMessagesRequest(message_ids=asked)
-            with self._reached():
-                pulled = self._grid._runtime_client.PullMessages(request)
-            for proto, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
-                head = message_from_proto(proto)
-                parts = [part.object_id for part in iterate_object_tree(tree)]
-                self._arriving[head.metadata.reply_to_message_id] = _Arriving(head, parts)
+        request = PullAppMessagesRequest(message_ids=messages)
         with self._reached():
-            found = {m: arrived for m in list(self._arriving) if (arrived := self._whole(m))}
-        for message in found:
-            del self._arriving[message]
-        return found
+            pulled = self._grid._runtime_client.PullMessages(request)
+        for proto, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
+            head = message_from_proto(proto)
+            parts = [part.object_id for part in iterate_object_tree(tree)]
+            self._arriving[head.metadata.reply_to_message_id] = _Arriving(head, parts)
 
-    def _whole(self, message: str) -> Delivery | None:
-        """An answer of which all parts are there; None: they are not, and may never be.
+    def _delivery(self, arriving: _Arriving) -> Delivery | None:
+        """Reads an answer of which all parts are here; None: they are not, and may never be.
 
-        Its sender may have been killed while he sent it; nobody waits for that here.
+        Its sender may have been killed while it sent; nobody waits for that here.
         """
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
         from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
@@ -205,11 +229,11 @@ class FlowerTransport:
             inflate_object_from_contents,
         )
 
-        arriving, client = self._arriving[message], self._grid._runtime_client
         if arriving.head.has_error():
             return Delivery(None)
-        run, number = self._grid.run.run_id, arriving.head.metadata.message_id
-        pull = make_pull_object_fn_protobuf(client.PullObject, self._grid.node, run)
+        client, node, run = self._grid._runtime_client, self._grid.node, self._grid.run.run_id
+        number = arriving.head.metadata.message_id
+        pull = make_pull_object_fn_protobuf(client.PullObject, node, run)
         try:
             for part in arriving.parts:
                 if part not in arriving.contents:
@@ -217,18 +241,16 @@ class FlowerTransport:
         except (ObjectUnavailableError, ObjectPullError):
             return None
         client.ConfirmMessageReceived(
-            ConfirmMessageReceivedRequest(
-                node=self._grid.node, run_id=run, message_object_id=number
-            )
+            ConfirmMessageReceivedRequest(node=node, run_id=run, message_object_id=number)
         )
         try:
-            whole: Any = inflate_object_from_contents(number, arriving.contents)
-            return Delivery(from_records(whole.content))
-        except Exception:  # whatever somebody has sent who is not to be trusted
+            message: Any = inflate_object_from_contents(number, arriving.contents)
+            return Delivery(from_records(message.content))
+        except Exception:  # a party is not trusted, and may have sent anything
             return Delivery({})
 
     def close(self) -> None:
-        """Tells the server that the run is over."""
+        """Reports to the server that the run is over."""
         from flwr.common.constant import SubStatus
         from flwr.proto.runtime_pb2 import PushTaskOutputRequest
 

@@ -1,0 +1,149 @@
+"""The server's commands of `ofcl federation`: server, start, status, stop."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ofcl.cli.federation_options import Folder, Insecure, refuse_insecure
+from ofcl.cli.run_loop import drive
+from ofcl.cli.show import percent, print_result
+from ofcl.cli.terminal import out_console, say, warn
+from ofcl.engines.flower.records import check_flower
+from ofcl.errors import OfclError
+from ofcl.experiment import Run
+from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
+from ofcl.federation.server_side.flower_transport import WEEK, FlowerTransport
+from ofcl.federation.server_side.run_list import Runs
+from ofcl.federation.server_side.server_process import default_host, run_server
+from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.setup.folders import ServerFolder, load_server
+from ofcl.settings import files as settings_files
+from ofcl.settings.schema import Settings
+from ofcl.storage.run_directory import RunDirectory
+
+
+def server(
+    folder: Folder,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on; default: all, or this machine if it is alone."),
+    ] = None,
+    insecure: Insecure = False,
+) -> None:
+    """Run the server, until it is stopped; it forgets nothing when it is started again."""
+    check_flower()
+    here = load_server(folder)
+    host = host or default_host(here, insecure=insecure)
+    if insecure:
+        refuse_insecure(host)
+    run_server(here, host, insecure=insecure, tell=say)
+
+
+def start(
+    folder: Folder,
+    settings: Annotated[
+        str | None, typer.Argument(help="A settings file, or a preset's name.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the last run; with SETTINGS: if there is one."),
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Run directory; default: a new one.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any setting as key=value; may be repeated."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    insecure: Insecure = False,
+) -> None:
+    """Start a run between the parties, at the server; it is over when every stream has ended."""
+    check_flower()
+    here = load_server(folder)
+    runs = Runs(here)
+    with runs.only():
+        last = runs.unfinished() if resume else None
+        if resume and last is None and not settings:
+            raise OfclError("no run is there to go on with; start one: ofcl federation start "
+                            f"{folder} SETTINGS.toml")  # fmt: skip
+        if last is not None:
+            path, made = last.path, last.settings()
+            if set_ or out:
+                warn(f"going on with {path} as it was begun: --set and --out are not used")
+        else:
+            made = _settings(here, settings, set_ or [])
+            path = out or runs.new_directory()
+            RunDirectory(path).check_new()
+        lasting = 2 * made.round_timeout if made.round_timeout else WEEK
+        transport = FlowerTransport(here, insecure=insecure, lasting=lasting)
+        with contextlib.closing(transport):
+            stage = FederationStage(here.federation, folder, transport)
+            if last is not None:
+                run = Run.resume(path, tell=say, stage=stage)
+            else:
+                run = Run(made, out=path, stage=stage, tell=say)
+            runs.begin(path)  # not before it has begun: the one before can be gone on with
+            print_result(out_console, drive(run, quiet))
+        if (cost := run.epsilon()) is not None:
+            privacy = f"what each party sent, ε {cost:.2f} at δ {made.dp_delta:g}"
+            out_console.print(f"privacy: {privacy}", highlight=False)
+        say(f"saved in {path}")
+
+
+def _settings(here: ServerFolder, name: str | None, overrides: list[str]) -> Settings:
+    values = settings_files.load_settings(name) if name else {}
+    values = {**values, **dict(map(settings_files.parse_override, overrides))}
+    return run_settings(here.federation, values)
+
+
+def status(folder: Folder, insecure: Insecure = False) -> None:
+    """Tell who is connected, and how far the run is."""
+    check_flower()
+    here = load_server(folder)
+    try:
+        nodes = FlowerControl(here, insecure=insecure).nodes()
+    except ServerUnreachable:
+        nodes = {}
+        say(f"no server at {here.here}: ofcl federation server {folder}")
+    if not insecure and (expiry := here.expiry()):
+        warn(expiry)
+    out_console.print(_party_table(here, nodes), highlight=False)
+    line = _run_line(Runs(here))
+    out_console.print(line, highlight=False, soft_wrap=True)
+
+
+def _party_table(here: ServerFolder, nodes: dict[str, Node]) -> Table:
+    table = Table("party", "state", "since", box=None, pad_edge=False)
+    for party in here.federation.present:
+        node = nodes.get(party)
+        state = node.status if node else "unknown"
+        since = node.since if node else ""
+        table.add_row(party, state, since[:19].replace("T", " "))
+    for party in here.federation.left:
+        table.add_row(party, "has left", "")
+    return table
+
+
+def _run_line(runs: Runs) -> str:
+    run = runs.last()
+    if run is None:
+        return "no run yet"
+    rounds = sum(event["event"] == "round" for event in run.events()) if run.started() else 0
+    result = run.result() if run.started() else None
+    going = "going on" if runs.going_on else "stopped: ofcl federation start --resume"
+    state = f"finished, A {percent(result.A)}" if result else going
+    return f"{run.path}: {rounds} rounds, {state}"
+
+
+def stop(folder: Folder) -> None:
+    """Stop the run that is going on, after its state has been saved; the server stays up."""
+    runs = Runs(load_server(folder))
+    runs.stop()
+    if runs.unfinished() is None:
+        say("stopped; nobody had been asked yet, so there is nothing to go on with")
+    else:
+        say(f"stopped; go on with: ofcl federation start {folder} --resume")

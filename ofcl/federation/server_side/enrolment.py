@@ -1,0 +1,110 @@
+"""Who is let in: the parties' keys at the running server, and who comes and goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
+from ofcl.federation.setup.folders import FILE, Federation, ServerFolder, load_server
+
+LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
+STARTING = 30.0  # seconds after which a server should answer
+
+
+class Doorkeeper:
+    """Keeps the enrolled keys those of the federation, and tells which parties come and go.
+
+    Args:
+        server: The server's folder.
+        insecure: Speaks to the server without TLS.
+        ready: Is set when the keys are enrolled for the first time.
+        tell: Is given each line for the user.
+    """
+
+    def __init__(
+        self,
+        server: ServerFolder,
+        *,
+        insecure: bool,
+        ready: threading.Event,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._server, self._insecure, self._ready, self._tell = server, insecure, ready, tell
+        self._control = FlowerControl(server, insecure=insecure)
+        self._enrolled: Federation | None = None  # the federation whose keys are enrolled
+        self._connected: set[str] = set()
+
+    def watch(self) -> None:
+        """Looks after the door for ever; problems are told once, and tried again."""
+        until = time.monotonic() + STARTING
+        last_problem = ""
+        while True:
+            problem = ""
+            try:
+                self._look()
+            except ServerUnreachable as error:  # not up yet, or busy
+                if self._enrolled is None and time.monotonic() > until:
+                    problem = f"the server does not answer at {self._server.here} ({error})"
+            except Exception as error:  # refusing parties depends on this thread: it goes on
+                problem = f"{type(error).__name__}: {error}"
+            if problem and problem != last_problem:
+                self._tell(f"warning: {problem}")
+            last_problem = problem
+            time.sleep(LOOK_AGAIN if self._enrolled else 0.2)
+
+    def _look(self) -> None:
+        """Enrols the federation's keys if it has changed, and tells who has come or gone."""
+        now = load_server(self._server.folder)
+        if now.federation != self._enrolled:
+            self._control.register(now)
+            if self._enrolled is None:
+                self._tell_listening(now.federation)
+            self._enrolled = now.federation
+            self._ready.set()
+        nodes = self._control.nodes()
+        connected = {name for name, node in nodes.items() if node.online}
+        present = len(now.federation.present)
+        for party in sorted(connected ^ self._connected):
+            state = "is connected" if party in connected else "has gone"
+            self._tell(f"{party} {state} ({len(connected)} of {present})")
+        self._connected = connected
+
+    def _tell_listening(self, federation: Federation) -> None:
+        protected = "NOT encrypted" if self._insecure else "TLS, keys of the parties"
+        self._tell(f"'{federation.name}' listens on port {federation.port} ({protected})")
+
+
+def await_enrolment(
+    server: ServerFolder,
+    party: str,
+    *,
+    enrolled: bool,
+    insecure: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Waits until the server on this machine lets a party in, or refuses it, and says so.
+
+    Args:
+        server: The server's folder.
+        party: The name of the party.
+        enrolled: True: waits until the party is let in; False: until it is refused.
+        insecure: Speaks to the server without TLS.
+        tell: Is given each line for the user.
+    """
+    until = time.monotonic() + STARTING
+    while time.monotonic() < until:
+        try:
+            known = party in FlowerControl(server, insecure=insecure).nodes()
+        except ServerUnreachable:
+            tell(
+                f"no server at {server.here}: it will see this when it starts. If it runs "
+                f"elsewhere, copy {server.folder}/server there first, then {FILE}"
+            )
+            return
+        if known == enrolled:
+            tell(f"the server lets {party} in" if enrolled else f"the server refuses {party} now")
+            return
+        time.sleep(0.2)
+    tell(f"warning: the server at {server.here} has not taken it up; its log says why")

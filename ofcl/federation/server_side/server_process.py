@@ -1,0 +1,91 @@
+"""Running a federation's server: everything that `ofcl federation server` starts."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ofcl.errors import OfclError
+from ofcl.federation.server_side.enrolment import Doorkeeper
+from ofcl.federation.server_side.flower_server import serve
+from ofcl.federation.setup.folders import ServerFolder, is_loopback
+
+
+def default_host(server: ServerFolder, *, insecure: bool) -> str:
+    """Chooses the address to listen on: all of this machine's, if others reach it by any.
+
+    Args:
+        server: The server's folder.
+        insecure: Without TLS, only this machine may reach the server.
+    """
+    alone = insecure or all(map(is_loopback, server.federation.hosts))
+    return "127.0.0.1" if alone else "0.0.0.0"
+
+
+def run_server(
+    server: ServerFolder, host: str, *, insecure: bool = False, tell: Callable[[str], None] = print
+) -> None:
+    """Runs the server in this process until it is stopped; it keeps its state on the disk.
+
+    From then on everything that this process prints goes to `server/server.log`, but for a line
+    when a party comes or goes.
+
+    Args:
+        server: The server's folder.
+        host: The address to listen on.
+        insecure: Listens without TLS, and asks parties for no key.
+        tell: Is given each line for the user before the server listens.
+
+    Raises:
+        OfclError: If the certificate is not for this host, or the port is taken.
+        SystemExit: When the server has ended.
+    """
+    server.listen_on(host)
+    check_port(host, server.federation.port)
+    if not insecure and (expiry := server.expiry()):
+        tell(f"warning: {expiry}")
+    log = server.folder / "server" / "server.log"
+    ready = threading.Event()
+    with _printing_to(log) as tell_terminal:
+        threading.Thread(
+            target=lambda: Doorkeeper(
+                server, insecure=insecure, ready=ready, tell=tell_terminal
+            ).watch(),
+            name="status",
+            daemon=True,
+        ).start()
+        try:
+            serve(server, host, ready, insecure=insecure)
+        except SystemExit as error:
+            if error.code not in (0, None):
+                tell_terminal(f"error: the server has ended; '{log}' says why")
+            raise
+
+
+def check_port(host: str, port: int) -> None:
+    """Refuses a port that another process listens on.
+
+    Args:
+        host: The address to listen on.
+        port: The port.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            raise OfclError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+@contextmanager
+def _printing_to(log: Path) -> Iterator[Callable[[str], None]]:
+    """Sends what Flower prints to a file; gives a function that still prints to the terminal."""
+    with os.fdopen(os.dup(2), "w", buffering=1) as terminal, log.open("ab") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        yield lambda text: print(text, file=terminal)
