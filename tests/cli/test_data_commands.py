@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from ofcl.cli import main as cli
-from tests.data.test_named import FILES
+from tests.support.official_files import FILES
 
 
 @pytest.fixture

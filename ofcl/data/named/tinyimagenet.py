@@ -1,4 +1,4 @@
-"""TinyImageNet: 200 classes, 64 × 64 pixels. Its validation part has labels and is the test part."""
+"""TinyImageNet: 200 classes, 64 × 64 pixels. Its validation part, which has labels, is tested."""
 
 from __future__ import annotations
 

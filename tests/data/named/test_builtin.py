@@ -1,10 +1,12 @@
+"""The datasets that come with the package."""
+
 from pathlib import Path
 
 import pytest
 import torch
 
 import ofcl.data
-from ofcl import Dataset, OfclError, load_dataset
+from ofcl import load_dataset
 
 
 @pytest.mark.parametrize(
@@ -27,18 +29,3 @@ def test_fashion_mini_is_balanced_and_small():
     folder = Path(ofcl.data.__file__).parent
     assert (folder / "fashion-mini.npz").stat().st_size < 4_000_000
     assert "MIT License" in (folder / "FASHION-MNIST-LICENSE.txt").read_text()
-
-
-def test_unknown_dataset():
-    with pytest.raises(OfclError, match="Did you mean 'fashion-mini'"):
-        load_dataset("fashionmini")
-
-
-def test_inconsistent_data_is_refused():
-    x, y = torch.zeros(4, 2), torch.tensor([0, 1, 2, 0])
-    with pytest.raises(OfclError, match="labels from 0 to 2, but there are 2 names"):
-        Dataset("d", "vector", x, y, x, y, ("a", "b"))
-    with pytest.raises(OfclError, match="4 train samples but 3 labels"):
-        Dataset("d", "vector", x, y[:3], x, y, ("a", "b", "c"))
-    with pytest.raises(OfclError, match="image samples need 4 dimensions"):
-        Dataset("d", "image", x, y, x, y, ("a", "b", "c"))
