@@ -4,8 +4,8 @@ Every client learns from its own stream, mini-batch by mini-batch, and replays w
 Every q mini-batches, after a burn-in in each task, it reaches a communication point. When all
 clients have, the server averages the models of those that take part, and they go on from there.
 
-What a client does with a mini-batch is in `methods/replay.py`, when it communicates and what it
-sends in `client.py`, how the server averages in `aggregation.py`, where the clients run in
+A client learns a mini-batch in `methods/replay.py`. When it communicates and what it sends is in
+`client.py`, how the server averages in `server.py` and `aggregation.py`, where the clients run in
 `engines/`. A run is a loop that the caller sees:
 
     for event in federate(engine, server):
@@ -35,13 +35,13 @@ class Engine(Protocol):
         """Lets every client learn up to its next communication point, or to its stream's end."""
 
     def waiting(self) -> list[int]:
-        """The clients that have reached a communication point."""
+        """Lists the clients that have reached a communication point."""
 
     def between_tasks(self) -> list[int]:
-        """The clients that have finished a task and wait for the others to have."""
+        """Lists the clients that have finished a task and wait until the others have."""
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """What these clients send."""
+        """Gives the updates of these clients."""
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Hands these clients the global model, and lets all that wait go on."""
@@ -50,20 +50,25 @@ class Engine(Protocol):
         """Hands these clients what a method needs for the next task, and lets them begin it."""
 
     def released(self) -> int:
-        """The most updates that have left one client."""
+        """Counts the updates that have left the client of which most have."""
 
     def close(self) -> None:
-        """The run is over, or is left."""
+        """Ends what the engine has started: the run is over, or is left."""
 
     def state(self) -> State:
-        """The clients' state, for a checkpoint."""
+        """Gives the clients' state, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave."""
 
 
 def federate(engine: Engine, server: Server) -> Iterator[Event]:
-    """Runs until every client's stream has ended, and tells what happens."""
+    """Runs until every client's stream has ended, and yields what happens.
+
+    Args:
+        engine: Where the clients run.
+        server: The server with the global model.
+    """
     while True:
         yield from engine.learn(server.model)
         if waiting := engine.waiting():
@@ -79,7 +84,7 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
 
 
 def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
-    """The clients that take part send, the server averages, they take the result."""
+    """Holds a round: the clients present send, the server averages, they take the result."""
     updates = engine.updates(present)
     engine.receive(server.aggregate(updates), present)
     return Round(
@@ -92,7 +97,7 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
 
 
 def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
-    """A last round of the task; and when that is over, what the method needs for the next."""
+    """Ends a task: first a last round of it, then the method hands out what the next needs."""
     if not server.closing:
         server.closing = True
         return _round(engine, server, clients)

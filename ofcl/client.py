@@ -49,7 +49,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What a client sends at a communication point, and how it takes the global model.
+    """The way a client sends updates and takes the global model.
 
     Args:
         class_counts: Whether an update tells how many samples of each class there were.

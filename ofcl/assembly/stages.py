@@ -30,7 +30,7 @@ from ofcl.storage.run_directory import CLIENTS_RUN
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a run does for the parts that work for it.
+    """Services of a run for the parts that work for it.
 
     Args:
         pause: Waits for so many seconds; raises if the run is to end.

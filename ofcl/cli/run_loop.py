@@ -1,4 +1,4 @@
-"""Letting runs run, with progress."""
+"""Drives runs to their end, with progress and trackers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from ofcl.uncertainty.perturbations import choose_perturbations
 
 
 def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
-    """Runs to the end with progress; trackers by name."""
+    """Runs to the end with progress.
+
+    Args:
+        started: The run.
+        quiet: Whether to show no progress.
+        track: The names of trackers.
+    """
     for warning in started.warnings:
         warn(warning)
     with (
@@ -37,7 +43,7 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
 
 @contextmanager
 def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
-    """The trackers of a run; they are told of its end, however it comes."""
+    """Opens the trackers of a run, and tells them of its end, however it comes."""
     trackers = Trackers(started, names)
     try:
         yield trackers
@@ -86,7 +92,15 @@ def complete(
     quiet: bool,
     track: Sequence[str] = (),
 ) -> Result:
-    """Begins a run, goes on with one that was stopped, or reads one that is finished."""
+    """Begins a run, goes on with one that was stopped, or reads one that is finished.
+
+    Args:
+        path: The run directory.
+        settings: The run's settings.
+        load: Loads the dataset that they name.
+        quiet: Whether to show no progress.
+        track: The names of trackers.
+    """
     directory = RunDirectory(path)
     if not directory.started():
         return drive(Run(settings, out=path, load=load), quiet, track)
@@ -97,7 +111,13 @@ def complete(
 def check_same(
     directory: RunDirectory, settings: Settings, but_for: Iterable[str] = ("device",)
 ) -> None:
-    """Refuses a run that was made with other settings; some may differ."""
+    """Refuses a run that was made with other settings.
+
+    Args:
+        directory: The run.
+        settings: The settings asked for.
+        but_for: Settings that may differ.
+    """
     there = directory.settings()
     asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
     for name, value in asked.items():
@@ -109,7 +129,7 @@ def check_same(
 
 
 def _asked(settings: Settings) -> dict[str, Any]:
-    """What settings ask for, as a run directory has it; without what only a run finds out."""
+    """The settings as a run directory has them, without those that only a run finds out."""
     asked = dict(settings)
     asked["perturbations"] = choose_perturbations(settings.perturbations)
     if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():

@@ -1,4 +1,4 @@
-"""What methods are made from: a memory policy, or a generative method's two parts."""
+"""The parts that methods are made from: those of a memory policy, those of a generative method."""
 
 from __future__ import annotations
 
@@ -10,29 +10,52 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.memory.policy import Rekey
-from ofcl.uncertainty.perturbations import Change
+from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.scorer import Scorer
 
 
 @dataclass(frozen=True)
 class PolicyParts:
-    """A client's generator for random keys, how to make a scorer, and what policies are told."""
+    """The parts that a memory policy is made from, at one client.
+
+    Args:
+        generator: Draws random keys.
+        make_scorer: Makes the scorer of a score's name.
+        keep: Whether the least uncertain samples stay, or the most uncertain.
+        rescore: When samples that are remembered are scored again.
+    """
 
     generator: torch.Generator
-    make_scorer: Callable[[str], Scorer]  # by the name of a score
+    make_scorer: Callable[[str], Scorer]
     keep: Literal["bottom", "top"] = "bottom"
     rescore: Rekey = "every-round"
 
 
 @dataclass(frozen=True)
 class GenerativeParts:
-    """What a generative method is built from, at a client or at the server."""
+    """The parts that a generative method is made from, at a client or at the server.
+
+    Args:
+        model: The model that learns there.
+        make_optimizer: Makes an optimiser of it.
+        generator: The method's own draws.
+        seed: The seed of the networks that it starts with.
+        shape: The shape of an image.
+        classes: The number of classes.
+        mean: The mean of each channel, with which images are normalised.
+        std: The deviation of each channel.
+        width: Channels of the first block of its networks.
+        steps: Gradient steps a mini-batch.
+        augment: Changes new images in the steps after the first.
+        synthetic, generator_steps, generator_labels: Settings of MFCL.
+        consolidation, consistency, gan_lr: Settings of FedCIL.
+    """
 
     model: nn.Module
     make_optimizer: Callable[[], torch.optim.Optimizer]
-    generator: torch.Generator  # its own draws
-    seed: int  # of the networks that it starts with
-    shape: tuple[int, ...]  # of an image
+    generator: torch.Generator
+    seed: int
+    shape: tuple[int, ...]
     classes: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -48,6 +71,6 @@ class GenerativeParts:
 
 
 def shown(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Normalised images as people look at them: values from 0 to 1, on the CPU."""
+    """Brings normalised images back to values from 0 to 1, on the CPU, for people to look at."""
     means, deviations = (torch.tensor(v, device=images.device).view(-1, 1, 1) for v in (mean, std))
     return (images * deviations + means).clamp(0, 1).cpu()

@@ -24,7 +24,7 @@ from ofcl.uncertainty.draw_ahead import Draws
 
 
 class Lesson(NamedTuple):
-    """A mini-batch, and all that was drawn for its gradient steps: tensors alone."""
+    """A mini-batch with everything that was drawn for its gradient steps: tensors alone."""
 
     x: Tensor
     y: Tensor
@@ -35,7 +35,21 @@ class Lesson(NamedTuple):
 
 @dataclass
 class Replay:
-    """Learns a mini-batch together with samples drawn from the memory (Algorithm 1, client)."""
+    """Learns a mini-batch together with samples drawn from the memory (Algorithm 1, client).
+
+    Args:
+        model: The model that learns.
+        optimizer: Its optimiser.
+        loss: The loss of a gradient step, over new and replayed samples.
+        memory: The memory; None: nothing is replayed.
+        generator: Draws the augmentations.
+        steps: Gradient steps a mini-batch.
+        replay: Whether samples of past tasks alone are replayed, or of the whole memory.
+        augment: Changes the new samples in the steps after the first; None: they stay as they are.
+        penalty: FedProx's term; None: there is none.
+        test_first: Whether a mini-batch is tested in evaluation mode before it is learned, with a
+            forward of its own.
+    """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -46,7 +60,7 @@ class Replay:
     replay: Literal["past", "all"] = "past"
     augment: Change | None = None
     penalty: ProximalTerm | None = None
-    test_first: bool = False  # in evaluation mode, with a forward of its own
+    test_first: bool = False
 
     def __post_init__(self) -> None:
         self._captured = Captured(self.take_steps, next(self.model.parameters()).device)
@@ -61,7 +75,7 @@ class Replay:
         return measurement
 
     def begin(self, batch: Batch, current: Sequence[int]) -> Lesson:
-        """Draws what the steps need; offers the batch, if its keys do not depend on them.
+        """Draws what the steps need, and offers the batch if its keys do not depend on them.
 
         So a GPU computes the keys first, and they are read while it takes the steps.
         """
@@ -71,12 +85,12 @@ class Replay:
         return lesson
 
     def end(self, batch: Batch, current: Sequence[int]) -> None:
-        """Offers the batch, if that has not been done before the steps."""
+        """Offers the batch to the memory, unless `begin` has done so."""
         if self.memory is not None and not self.memory.ahead:
             self.memory.update(batch.x, batch.y, batch.task, current)
 
     def _lesson(self, batch: Batch, current: Sequence[int]) -> Lesson:
-        """Other samples of the memory, and other changes of the new ones, for every step."""
+        """Draws, for every step anew, samples of the memory and changes of the new samples."""
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
@@ -89,7 +103,7 @@ class Replay:
     def take_steps(
         self, x: Tensor, y: Tensor, current: Tensor, places: Tensor, draws: Tensor
     ) -> Tensor:
-        """The gradient steps of a lesson; gives what `measured` does."""
+        """Takes the gradient steps of a lesson; gives the measurement that `measured` makes."""
         lesson = Lesson(x, y, current, places, draws)
         first_logits, losses, n = self._tested(x), [], len(x)
         parameters = list(self.model.parameters())
@@ -108,7 +122,7 @@ class Replay:
         return measured(first_logits, y, torch.stack(losses), parameters)
 
     def seen(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
-        """What the steps see (steps, n, …): the new samples and, behind them, replayed ones."""
+        """Gives the inputs of all steps (steps, n, …): new samples, then replayed ones."""
         x, y = self._versions(lesson), lesson.y.expand(self.steps, -1)
         if self.memory is None or not lesson.places.shape[1]:
             return x, y
@@ -116,7 +130,7 @@ class Replay:
         return torch.cat([x, old_x], 1), torch.cat([y, old_y], 1)
 
     def _versions(self, lesson: Lesson) -> Tensor:
-        """The new samples for each step: in the first as they are, then changed."""
+        """Gives the new samples for each step: in the first as they are, then changed."""
         x, later = lesson.x, self.steps - 1
         if self.augment is None or not later:
             return x.expand(self.steps, *x.shape)
@@ -125,7 +139,7 @@ class Replay:
         return torch.cat([x.unsqueeze(0), changed.view(later, *x.shape)])
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the model, and what scores with a copy of it, outputs for new classes."""
+        """Gives the model, and the scorer's copy of it, outputs for new classes."""
         grow_optimizer(self.optimizer, grow_head(self.model, classes, seed))
         self._captured.forget()
         if self.memory is not None:
@@ -134,29 +148,29 @@ class Replay:
             self.penalty.grow()
 
     def before_round(self) -> None:
-        """The client is about to take the global model."""
+        """Lets the scorer keep the model as it is before the round, if it wants that."""
         if self.memory is not None:
             self.memory.before_round()
 
     def after_round(self, global_model: Tensors) -> None:
-        """The client has taken the global model: scores and FedProx's term follow it."""
+        """Lets scores and FedProx's term follow the global model, which has been taken."""
         if self.memory is not None:
             self.memory.after_round()
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
     def end_task(self) -> None:
-        """The memory knows by itself what is past."""
+        """Does nothing: the memory knows by itself which samples are of past tasks."""
 
     def sends(self) -> Tensors:
-        """Nothing but the model leaves a client."""
+        """Gives nothing: only the model leaves a client."""
         return {}
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Nothing but the model comes from the server."""
+        """Takes nothing: only the model comes from the server."""
 
     def state(self) -> State:
-        """Everything but the model, for a checkpoint."""
+        """Gives everything but the model, for a checkpoint."""
         return {
             "optimizer": optimizer_state(self.optimizer),
             "memory": None if self.memory is None else self.memory.state(),
@@ -165,7 +179,7 @@ class Replay:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave."""
         load_optimizer_state(self.optimizer, state["optimizer"])
         if self.memory is not None:
             self.memory.load_state(state["memory"])

@@ -1,4 +1,4 @@
-"""Clients with small models on a CPU take their gradient steps together.
+"""Gradient steps of several clients at once, for small models on a CPU.
 
 A step of a small network on twenty vectors is mostly the calls that it is made of. With the weights
 of several clients in one tensor, one call does for all. Each client's parameters are views of its
@@ -26,14 +26,14 @@ MOST = 16  # clients together; more at once leave the processor's caches
 
 
 class Taught(NamedTuple):
-    """A learner, and what it is about to learn."""
+    """A learner with the lesson that it is about to learn."""
 
     learner: Replay
     lesson: Lesson
 
 
 def stackable(learner: Learner) -> TypeGuard[Replay]:
-    """Whether a learner can be stacked: a small network on a CPU, a loss without further terms."""
+    """Says whether a learner can be stacked: a small network on a CPU, no FedProx term."""
     return (
         isinstance(learner, Replay)
         and isinstance(learner.model, MLP)
@@ -43,7 +43,7 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
 
 
 def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
-    """Places of lessons of the same shape, also that of the head."""
+    """Groups the places of lessons whose tensors have the same shapes, the head's too."""
     places = defaultdict(list)
     for place, (_, lesson) in enumerate(taught):
         places[tuple(tensor.shape for tensor in lesson)].append(place)
@@ -51,7 +51,7 @@ def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
 
 
 class Stack:
-    """Where replay learners that are alike, but for weights, memories and draws, learn together.
+    """Lets replay learners that differ in weights, memories and draws alone learn together.
 
     Those that do may be others every time; their weights are stacked anew when they are.
     """
@@ -66,7 +66,16 @@ class Stack:
         batches: Sequence[Batch],
         currents: Sequence[Sequence[int]],
     ) -> list[Tensor]:
-        """What each learner would do with its mini-batch; gives what `measured` does for each."""
+        """Lets each learner learn its mini-batch, as it would alone.
+
+        Args:
+            learners: The learners.
+            batches: A mini-batch for each.
+            currents: For each, the classes of its task that have been seen so far.
+
+        Returns:
+            The measurement that `measured` makes, for each learner.
+        """
         taken = list(zip(learners, batches, currents, strict=True))
         taught = [Taught(learner, learner.begin(batch, now)) for learner, batch, now in taken]
         measurements: dict[int, Tensor] = {}
@@ -78,7 +87,7 @@ class Stack:
         return [measurements[place] for place in range(len(taken))]
 
     def take_steps(self, taught: Sequence[Taught]) -> list[Tensor]:
-        """The gradient steps of lessons of the same shape."""
+        """Takes the gradient steps of lessons of the same shapes."""
         if len(taught) == 1:
             ((learner, lesson),) = taught
             return [learner.take_steps(*lesson)]
@@ -103,7 +112,7 @@ class Stack:
         return list(measured(first_logits, y, torch.stack(losses, 1), self._parameters))
 
     def _descend(self, loss: Tensor, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        """One step of every learner's own optimiser; no client's loss depends on another's."""
+        """Takes a step of every learner's own optimiser; no loss depends on another learner."""
         gradients = torch.autograd.grad(loss, list(self._weights.values()))
         own = (part for parts in zip(*gradients, strict=True) for part in parts)
         for parameter, gradient in zip(self._parameters, own, strict=True):
@@ -111,7 +120,7 @@ class Stack:
         step_together(optimizers)
 
     def _gather(self, models: Sequence[nn.Module]) -> None:
-        """Stacks the weights of these, if they are not those that are stacked."""
+        """Stacks the weights of these models, unless they are stacked already."""
         parameters = [parameter for model in models for parameter in model.parameters()]
         if list(map(id, parameters)) == list(map(id, self._parameters)):
             return

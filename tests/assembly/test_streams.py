@@ -335,7 +335,7 @@ def test_ctrl_c_while_nothing_comes_saves_what_was_learned(tmp_path):
     with pytest.raises(Interrupted, match="ofcl resume"):
         for _ in run:
             pass
-    learned = sum(event.batches for event in of_kind(events, Learned))
+    learned = sum(event.batches for event in of_kind(run.events, Learned))
     assert learned == 36
     more = [samples(5, n=5)]
     result = ofcl.resume(tmp_path / "run", streams=more)

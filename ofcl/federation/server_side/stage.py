@@ -180,7 +180,7 @@ class FederationStage:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What server and parties have agreed on when a run began.
+    """The agreement of server and parties at the beginning of a run.
 
     Args:
         run: The name of the run, drawn at random.
