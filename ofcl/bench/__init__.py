@@ -1,5 +1,9 @@
-"""What a mini-batch costs on this machine (`ofcl bench`).
+"""Measuring how long a mini-batch takes on this machine (`ofcl bench`).
 
-workload   what is timed        breakdown   which part takes how long
-peer       the paper's code beside it        summary   the table and its JSON
+workload    the work that is timed: clients in the middle of a long stream
+breakdown   how long each part of it takes
+peer        the paper's code on the same work
+summary     all measurements, as a table, as JSON and as a figure
+
+May import everything but `report`, `reproduce` and `cli`; the latter two may import it.
 """

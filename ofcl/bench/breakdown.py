@@ -1,4 +1,4 @@
-"""How the time of a mini-batch splits: each part alone, without the overlap that hides it."""
+"""How long each part of a mini-batch takes alone, without other work at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ ROUNDS = 4
 
 
 class Clock:
-    """Counts time by the innermost part that it is in."""
+    """Adds up the seconds of each part; time in a nested part counts for the inner one only.
+
+    Args:
+        device: the device that does the work.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -27,7 +31,11 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Time spent in here is of this part, less what inner parts take."""
+        """Counts the time in this context to a part.
+
+        Args:
+            name: the part.
+        """
         synchronise(self._device)
         start = time.perf_counter()
         self._inner.append(0.0)
@@ -38,7 +46,13 @@ class Clock:
         self._inner[-1] += spent
 
     def watch(self, owner: Any, method: str, name: str) -> None:
-        """Counts every call of an object's method, or function that it has, to a part."""
+        """Counts the time of every call of a method to a part.
+
+        Args:
+            owner: the object whose method it is.
+            method: the name of the method, or of an attribute that is a function.
+            name: the part.
+        """
         watched: Callable[..., Any] = getattr(owner, method)
 
         def timed(*arguments: Any, **options: Any) -> Any:
@@ -49,9 +63,13 @@ class Clock:
 
 
 def time_parts(work: Workload) -> dict[str, float]:
-    """Milliseconds of each part: a mini-batch's, a round's, an evaluation's of 1,000 samples.
+    """Measures the milliseconds of each part of one client's work.
 
-    Those of mini-batch and round are of one client.
+    Args:
+        work: the workload.
+
+    Returns:
+        By part: those of a mini-batch, a round, and an evaluation of 1,000 samples.
     """
     bench = Bench(work)
     bench.run(2)
@@ -83,7 +101,7 @@ def time_parts(work: Workload) -> dict[str, float]:
 
 
 def _augmentation(bench: Bench) -> float:
-    """Milliseconds of the augmentation in a mini-batch's steps, of which it is a part."""
+    """Measures the milliseconds of augmentation in a mini-batch, which the steps contain."""
     learner, stream = bench.clients[0].learner, bench.clients[0].stream
     assert isinstance(learner, Replay)
     if learner.augment is None or learner.steps == 1:
@@ -95,9 +113,9 @@ def _augmentation(bench: Bench) -> float:
 
 def _evaluation(bench: Bench) -> float:
     rows = [torch.arange(TESTED).numpy()]
-    held = HeldOut(bench.dataset.x_test, bench.dataset.y_test, rows, bench.dataset.prepare)
+    held_out = HeldOut(bench.dataset.x_test, bench.dataset.y_test, rows, bench.dataset.prepare)
     model = bench.clients[0].model
-    return _milliseconds(bench.device, lambda: held.hits(model, [[0]]))
+    return _milliseconds(bench.device, lambda: held_out.hits(model, [[0]]))
 
 
 def _milliseconds(device: torch.device, function: Callable[[], Any], calls: int = 5) -> float:

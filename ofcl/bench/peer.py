@@ -1,7 +1,7 @@
 """Times the paper's released code, checked out by the user, on the same work.
 
-Nothing of it is here: its own functions are imported and called in the order in which its main
-script does. What it imports and does not need for this is replaced where it is not installed.
+None of its code is here: its functions are imported and called in the order of its main script.
+Packages that it imports but does not need for this are replaced if they are not installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ import torch
 from torch import nn
 
 from ofcl.assembly.resolve import find_device
-from ofcl.bench.workload import WARM_UP, Workload, made_dataset, synchronise
+from ofcl.bench.workload import WARM_UP, Workload, random_dataset, seconds_per_round, synchronise
 from ofcl.errors import OfclError
 
 _NOT_NEEDED = (
@@ -33,7 +32,15 @@ METHODS = ("none", "er", "cbr", "bi")
 
 
 class Peer:
-    """The released code at a path."""
+    """A checkout of the released code.
+
+    Args:
+        path: the folder of the checkout.
+        images: whether images will be learned, for which it needs torchvision.
+
+    Raises:
+        OfclError: if the folder is not a checkout, or torchvision is missing.
+    """
 
     def __init__(self, path: Path, images: bool) -> None:
         if not (path / "utils" / "cl_utils.py").is_file():
@@ -51,22 +58,25 @@ class Peer:
             sys.path.remove(str(path))
 
     def milliseconds(self, work: Workload, seconds: float) -> float:
-        """The time of a mini-batch of one client, rounds included; measured for so long or more."""
+        """Measures the time of a mini-batch of one client, rounds included.
+
+        Args:
+            work: the workload.
+            seconds: how long to measure, at least.
+        """
         device = find_device(work.device)
-        clients = self._made(work, device)
-        args = clients[0].args
-        for _ in range(WARM_UP):
-            self._round(args, clients)
-        synchronise(device)
-        rounds, start = 0, time.perf_counter()
-        while rounds < 1 or time.perf_counter() - start < seconds:
-            self._round(args, clients)
-            rounds += 1
+        clients = self._make_clients(work, device)
+
+        def run_round() -> None:
+            self._round(clients[0].args, clients)
             synchronise(device)
-        return 1e3 * (time.perf_counter() - start) / (rounds * _JUMP * len(clients))
+
+        for _ in range(WARM_UP):
+            run_round()
+        return 1e3 * seconds_per_round(run_round, seconds) / (_JUMP * len(clients))
 
     def _round(self, args: Namespace, clients: list[Any]) -> None:
-        """Mini-batches up to a round, and the round, as in its main script."""
+        """Runs mini-batches up to a round, and the round, as the main script does."""
         for _ in range(_JUMP):
             for client in clients:
                 samples, labels = client.get_next_batch()
@@ -83,8 +93,8 @@ class Peer:
             client.update_parameters(model.state_dict())
             client.save_last_global_model(model)
 
-    def _made(self, work: Workload, device: torch.device) -> list[Any]:
-        """Its clients on our data, with full memories, in their second task."""
+    def _make_clients(self, work: Workload, device: torch.device) -> list[Any]:
+        """Makes clients of the released code on our data: in task two, with full memories."""
         args = Namespace(
             dataset_name="cifar10" if work.images else "newsgroup",
             device=str(device),
@@ -108,7 +118,7 @@ class Peer:
             uncertainty_score="bregman",
             subsample_size=50,
         )
-        dataset = made_dataset(work)
+        dataset = random_dataset(work)
         x, y = dataset.prepare(dataset.x_train), dataset.y_train
         now = work.current(y)
 
@@ -134,7 +144,7 @@ class Peer:
 
 
 class _Unchanged(ModuleType):
-    """In the place of torchvision's transforms: every one leaves samples as they are."""
+    """Replaces torchvision's transforms: each of these leaves samples as they are."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -143,12 +153,12 @@ class _Unchanged(ModuleType):
 
 
 def _replace_missing(name: str) -> bool:
-    """Puts something in the place of a module that cannot be imported; tells whether it did."""
+    """Replaces a module that cannot be imported; says whether it did."""
     if isinstance(sys.modules.get(name), MagicMock):
         return True
     try:
         importlib.import_module(name)
-    except Exception:  # torchvision beside another torch fails with whatever it likes
+    except Exception:  # torchvision of another torch version fails with all kinds of errors
         instead = MagicMock(name=name)
         if name == "torchvision":
             instead.transforms = _Unchanged(f"{name}.transforms")

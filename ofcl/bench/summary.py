@@ -1,4 +1,4 @@
-"""A benchmark: all its measurements, as a value that can be printed, saved and drawn."""
+"""All measurements of a benchmark, as a value that can be printed, saved and drawn."""
 
 from __future__ import annotations
 
@@ -24,23 +24,31 @@ GROWTH: dict[str, tuple[Any, ...]] = {
     "side": (32, 64),
     "classes": (10, 100),
 }
-"""What the time of a mini-batch may grow with, and the values that are tried."""
+"""The sizes with which the time of a mini-batch may grow, and the values that are measured."""
 
 
 @dataclass
 class Measurements:
-    """Milliseconds of a mini-batch of one client, rounds included; and by parts."""
+    """Milliseconds of a mini-batch of one client, rounds included.
+
+    Attributes:
+        machine: the device, the threads and the versions.
+        work: the workload.
+        whole: method → ms.
+        parts: method → part → ms.
+        growth: dimension, one of `GROWTH` → method → value → ms.
+        peer: method → ms of the released code.
+    """
 
     machine: dict[str, Any]
     work: dict[str, Any]
-    whole: dict[str, float] = field(default_factory=dict)  # method → ms
-    parts: dict[str, dict[str, float]] = field(default_factory=dict)  # method → part → ms
+    whole: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, dict[str, float]] = field(default_factory=dict)
     growth: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
-    """What it grows with → method → value → ms."""
-    peer: dict[str, float] = field(default_factory=dict)  # method → ms of the released code
+    peer: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Turns the measurements into plain values for a file."""
         return asdict(self)
 
 
@@ -53,7 +61,16 @@ def measure(
     against: Path | None = None,
     tell: Callable[[str], None] = print,
 ) -> Measurements:
-    """Measures one thing after the other; `tell` says which."""
+    """Measures methods on a workload, one after the other.
+
+    Args:
+        work: the workload, whose method is replaced.
+        methods: the names of the methods.
+        seconds: how long to measure each time, at least.
+        grow: the dimensions of `GROWTH` that are varied.
+        against: a checkout of the paper's code, to be measured too.
+        tell: receives a line before each measurement.
+    """
     for dimension in grow:
         _values(dimension, work)
     measured = Measurements(_machine(work.device), {**asdict(work), "methods": list(methods)})
@@ -85,7 +102,13 @@ def _values(dimension: str, work: Workload) -> tuple[Any, ...]:
 
 
 def grown(work: Workload, dimension: str, value: int) -> Workload:
-    """A workload with another size in one dimension."""
+    """Changes the size of a workload in one dimension.
+
+    Args:
+        work: the workload.
+        dimension: the dimension, one of `GROWTH`.
+        value: the new size.
+    """
     if dimension == "side":
         return replace(work, shape=(work.shape[0], value, value))
     if dimension == "classes":
@@ -105,7 +128,12 @@ def _machine(device: str) -> dict[str, Any]:
 
 
 def draw(measured: Measurements, path: Path) -> None:
-    """Draws the times against what they grow with; needs matplotlib."""
+    """Draws the times against the sizes with which they grow; needs matplotlib.
+
+    Args:
+        measured: the measurements.
+        path: the file of the figure; its suffix says in which format.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,10 +1,11 @@
-"""What is timed: clients in the middle of a long stream, with full memories, on made data."""
+"""The work that is timed: clients in a long stream, with full memories, on random data."""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,12 +30,22 @@ from ofcl.state import State
 
 FEWEST = 640  # samples that the streams repeat: their values do not matter
 TESTED = 1000  # samples of an evaluation
-WARM_UP = 2  # rounds before it counts
+WARM_UP = 2  # rounds before the measurement
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Clients of one method, with samples of one form."""
+    """Clients of one method, with samples of one form.
+
+    Args:
+        method: the method's name.
+        memory: how many samples a client remembers.
+        clients: the number of clients.
+        shape: the shape of a sample: (channels, height, width), or (length,).
+        classes: the number of classes.
+        device: auto, cpu, cuda or cuda:N.
+        settings: other settings by name.
+    """
 
     method: str = "bi"
     memory: int = 200
@@ -42,20 +53,28 @@ class Workload:
     shape: tuple[int, ...] = (3, 32, 32)
     classes: int = 10
     device: str = "auto"
-    settings: dict[str, Any] = field(default_factory=dict)  # others, by name
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def images(self) -> bool:
-        """Whether samples are images; otherwise they are vectors."""
+        """Says whether samples are images; otherwise they are vectors."""
         return len(self.shape) > 1
 
     def current(self, y: Tensor) -> Tensor:
-        """Whether samples are of the current task: it has the second half of the classes."""
+        """Marks the samples of the current task, which has the second half of the classes.
+
+        Args:
+            y: the class of each sample.
+        """
         return y >= self.classes // 2
 
 
-def made_dataset(work: Workload) -> Dataset:
-    """Random samples, twice as many as are to be remembered or more."""
+def random_dataset(work: Workload) -> Dataset:
+    """Draws random samples, at least twice as many as a client remembers.
+
+    Args:
+        work: the workload.
+    """
     batch_size = int(work.settings.get("batch_size", 10))
     draw, train = generator(0, "bench"), max(FEWEST, 2 * work.memory, 4 * batch_size)
     shape, y = (train + TESTED, *work.shape), torch.arange(train + TESTED) % work.classes
@@ -70,7 +89,13 @@ def made_dataset(work: Workload) -> Dataset:
 
 
 class EndlessStream:
-    """Mini-batches of the current task, for ever."""
+    """A client's stream that repeats mini-batches of the current task for ever.
+
+    Args:
+        dataset: the samples.
+        work: the workload.
+        batch_size: the number of samples of a mini-batch.
+    """
 
     def __init__(self, dataset: Dataset, work: Workload, batch_size: int) -> None:
         current = work.current(dataset.y_train).nonzero().squeeze(1)
@@ -85,43 +110,53 @@ class EndlessStream:
         )
 
     def ready(self) -> bool:
-        """Whether the next batch is there: always."""
+        """Says that the next mini-batch can be had at once, always."""
         return True
 
     def next_task(self) -> int | None:
-        """The task of the batch that comes next: the one that the client is at."""
+        """Gives the task of the next mini-batch: the one that the client is at."""
         return 0
 
     def __next__(self) -> Batch:
         return next(self._batches)
 
     def notices(self) -> list[Event]:
-        """Nothing is to be told."""
+        """Gives no events."""
         return []
 
     def state(self) -> State:
-        """Nobody saves a bench."""
+        """Gives an empty state: a benchmark is not saved."""
         return {}
 
     def load_state(self, state: State) -> None:
-        """Nor resumes it."""
+        """Does nothing: a benchmark is not resumed."""
 
 
 def fill(memory: Memory, dataset: Dataset, work: Workload) -> None:
-    """Fills a memory with samples of all classes; keys are drawn, to score them all takes long."""
-    policy, drawn = memory.policy, random_key(generator(0, "fill"))
-    memory.policy = Policy(drawn, balanced=policy.balanced)
+    """Fills a memory with samples of all classes.
+
+    Args:
+        memory: the memory.
+        dataset: the samples.
+        work: the workload.
+    """
+    policy, key = memory.policy, random_key(generator(0, "fill"))
+    memory.policy = Policy(key, balanced=policy.balanced)  # to score all samples would take long
     now = work.current(dataset.y_train)
     for task, rows in enumerate([~now, now]):
         y = dataset.y_train[rows]
         x = dataset.prepare(dataset.x_train[rows.to(dataset.x_train.device)])
         memory.update(x, y, task, set(y.tolist()))
-    len(memory)  # it settles what stays
+    len(memory)  # makes the memory decide which samples stay
     memory.policy = policy
 
 
 class Bench:
-    """A workload that can be let run for a while."""
+    """A workload that can be run, round by round.
+
+    Args:
+        work: the workload.
+    """
 
     def __init__(self, work: Workload) -> None:
         values = {
@@ -129,7 +164,7 @@ class Bench:
             "device": work.device, "burn_in": 0, "min_clients": min(2, work.clients),
             **work.settings,
         }  # fmt: skip
-        dataset = made_dataset(work)
+        dataset = random_dataset(work)
         self.settings = resolve(make_settings(values), dataset)
         self.device = find_device(self.settings.device)
         self.dataset = dataset.to(self.device)
@@ -153,24 +188,46 @@ class Bench:
         return client
 
     def run(self, rounds: int) -> None:
-        """Lets the clients learn up to so many rounds."""
+        """Lets the clients learn until there have been more rounds.
+
+        Args:
+            rounds: how many.
+        """
         while rounds:
             rounds -= isinstance(next(self._events), Round)
         synchronise(self.device)
 
     def milliseconds(self, seconds: float) -> float:
-        """The time of a mini-batch of one client, rounds included; measured for so long or more."""
+        """Measures the time of a mini-batch of one client, rounds included.
+
+        Args:
+            seconds: how long to measure, at least.
+        """
         self.run(WARM_UP)
-        gc.collect()  # what earlier workloads left behind would be freed while this one is timed
-        rounds, start = 0, time.perf_counter()
-        while rounds < 1 or time.perf_counter() - start < seconds:
-            self.run(1)
-            rounds += 1
-        batches = rounds * self.settings.q * len(self.clients)
-        return 1e3 * (time.perf_counter() - start) / batches
+        gc.collect()  # objects of earlier workloads would be freed while this one is timed
+        per_round = seconds_per_round(lambda: self.run(1), seconds)
+        return 1e3 * per_round / (self.settings.q * len(self.clients))
+
+
+def seconds_per_round(run_round: Callable[[], None], seconds: float) -> float:
+    """Measures how long a round takes.
+
+    Args:
+        run_round: runs one round, and waits for its device.
+        seconds: how long to measure, at least.
+    """
+    rounds, start = 0, time.perf_counter()
+    while rounds < 1 or time.perf_counter() - start < seconds:
+        run_round()
+        rounds += 1
+    return (time.perf_counter() - start) / rounds
 
 
 def synchronise(device: torch.device) -> None:
-    """Waits for a device."""
+    """Waits until a device has done all its work.
+
+    Args:
+        device: the device.
+    """
     if device.type == "cuda":
         torch.cuda.synchronize(device)

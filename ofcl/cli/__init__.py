@@ -1,6 +1,8 @@
-"""The command line: one module a group of commands, thin over the rooms below.
+"""The command line: one module for each group of commands, thin over the other packages.
 
 main            the commands `run`, `resume`, `compare`, `list`, `demo`
 …_command(s)    the other commands
-run_loop        drives a run and shows progress; `progress`, `show`, `terminal` print
+run_loop        runs a run and shows it: `progress` (from a `tally`), `show`, `terminal` print
+
+May import everything; nothing may import it.
 """

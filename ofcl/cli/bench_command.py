@@ -67,7 +67,11 @@ def bench(
 
 
 def show(measured: Measurements) -> None:
-    """Prints the tables."""
+    """Prints the measurements as tables.
+
+    Args:
+        measured: the measurements.
+    """
     machine = ", ".join(f"{key} {value}" for key, value in measured.machine.items())
     out_console.print(f"{machine}\nMilliseconds of one client:", highlight=False)
     whole = Table("method", "mini-batch and rounds", *PARTS, box=None, pad_edge=False)

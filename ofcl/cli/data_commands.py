@@ -1,4 +1,4 @@
-"""`ofcl data`: what data there are, whether they are here, what is in a file of one's own."""
+"""`ofcl data`: lists the named datasets, fetches and checks them, and looks into own files."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def prepare(name: Name, root: Root = None, embedder: Embedder = "e5-small-v2") -
     if name not in DATASETS:
         raise unknown("dataset", name, DATASETS)
     source = DATASETS[name]
-    if source.kind == "text":  # the part that runs use is embedded, by what the settings say
+    if source.kind == "text":  # only the part that runs use is embedded
         for protocol in ("sound", "published"):
-            made = build_reading(make_settings({"dataset": name, "protocol": protocol}), track)
-            load_dataset(name, replace(how, subset=made.subset), say)
+            usual = build_reading(make_settings({"dataset": name, "protocol": protocol}), track)
+            load_dataset(name, replace(how, subset=usual.subset), say)
     else:
         source.prepare(name, how.root, say)
     say(f"{name} is in {how.root}")
@@ -77,17 +77,17 @@ def check(name: Name, root: Root = None) -> None:
     if not source.present(folder):
         raise OfclError(f"{name} is not in '{folder}'; fetch it with: ofcl data prepare {name}")
     raw = source.read(folder)
-    found = {
+    counts = {
         "classes": (len(np.unique(raw.train.y)), source.classes),
         "train": (len(raw.train), source.train),
         "test": (len(raw.test or ()), source.test),
     }
-    wrong = {what: pair for what, pair in found.items() if pair[0] != pair[1]}
+    wrong = {what: pair for what, pair in counts.items() if pair[0] != pair[1]}
     for what, (here, official) in wrong.items():
         warn(f"{name}: {here:,} {what}, officially {official:,}")
     if wrong:
         raise typer.Exit(1)
-    say(f"{name}: {found['train'][0]:,} train, {found['test'][0]:,} test, "
+    say(f"{name}: {counts['train'][0]:,} train, {counts['test'][0]:,} test, "
         f"{source.classes} classes: as published")  # fmt: skip
 
 

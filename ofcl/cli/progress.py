@@ -1,9 +1,8 @@
-"""Showing a run while it goes: a bar in a terminal, a plain line for each task elsewhere."""
+"""Progress: a bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
@@ -18,18 +17,23 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ofcl.events import Appeared, Evaluated, Event, Learned, Round, Skipped
+from ofcl.cli.tally import RECENT, Tally
+from ofcl.events import Appeared, Evaluated, Event, Skipped
 from ofcl.experiment import Run
 
 SECONDS_BETWEEN_LINES = 30
-RECENT = 50  # mini-batches
 
 
 T = TypeVar("T")
 
 
 def track(items: Sequence[T], what: str) -> Iterable[T]:
-    """Goes through items that take their time, with a bar in a terminal; else a line or two."""
+    """Goes through items and shows how far it has come.
+
+    Args:
+        items: the items, each of which may take long.
+        what: a name for what is done with them.
+    """
     console = Console(stderr=True)
     if len(items) < 2:
         return items
@@ -46,78 +50,42 @@ def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
 
 
 def _with_lines(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
-    """A line every half a minute, so that a log shows that something goes on."""
-    told = time.monotonic()
+    """Prints a line every half a minute, so that a log shows progress."""
+    printed = time.monotonic()
     for n, item in enumerate(items):
-        if time.monotonic() - told > SECONDS_BETWEEN_LINES:
-            told = time.monotonic()
+        if time.monotonic() - printed > SECONDS_BETWEEN_LINES:
+            printed = time.monotonic()
             console.print(f"{what}: {n}/{len(items)}", highlight=False, soft_wrap=True)
         yield item
 
 
 class View(Protocol):
-    """Something that is shown the events."""
+    """Shows a run to the user, event by event."""
 
     def show(self, event: Event) -> None:
-        """Shows one."""
-
-
-class Tally:
-    """What the events so far come to, in the words of a progress line."""
-
-    def __init__(self, run: Run) -> None:
-        self.tasks, self.clients = run.settings.tasks, run.settings.clients
-        self.task = self.rounds = self.batches = self.classes = self.skipped = 0
-        self.ended: dict[int, int] = {}
-        self._loss = self._samples = 0.0
-        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
-        for event in run.events:  # of a run that is resumed
-            self.add(event)
-
-    def add(self, event: Event) -> None:
-        """Counts an event."""
-        match event:
-            case Learned():
-                if event.task > self.task:
-                    self.task, self._loss, self._samples = event.task, 0.0, 0.0
-                self.batches += event.batches
-                self._loss, self._samples = self._loss + event.loss, self._samples + event.samples
-                self._recent.append((event.correct, event.samples))
-            case Round():
-                self.rounds = event.round
-            case Evaluated():
-                self.ended[event.task] = self.ended.get(event.task, 0) + 1
-            case Appeared():
-                self.classes += 1
-            case Skipped():
-                self.skipped += 1
-
-    @property
-    def recent_accuracy(self) -> float:
-        """The share of right predictions on the newest mini-batches, before they were learned."""
-        samples = sum(n for _, n in self._recent)
-        return 100 * sum(right for right, _ in self._recent) / max(samples, 1)
-
-    @property
-    def loss(self) -> float:
-        """The mean loss in the newest task."""
-        return self._loss / self._samples if self._samples else float("nan")
+        """Shows the run after one more event."""
 
 
 class Bar:
-    """A bar with task, loss, rounds and the time left."""
+    """A bar with task, loss, rounds and the time left.
+
+    Args:
+        run: the run.
+        name: the name of the run in the bar.
+        progress: the bars of the terminal.
+    """
 
     def __init__(self, run: Run, name: str, progress: Progress) -> None:
         self._tally, self._name, self._progress = Tally(run), name, progress
-        self._live = run.batches is None
+        self._endless = run.batches is None
         done = self._tally.batches
         self._row = progress.add_task(name, total=run.batches, completed=done)
 
     def show(self, event: Event) -> None:
-        """Moves the bar."""
+        """Moves the bar after one more event."""
         self._tally.add(event)
         tally = self._tally
-        if self._live:
+        if self._endless:
             text = f"{self._name:<5} {_live_words(tally)}"
         else:
             text = (
@@ -134,7 +102,7 @@ class Lines:
         self._tally, self._name, self._console, self._run = Tally(run), name, console, run
 
     def show(self, event: Event) -> None:
-        """Writes a line if a task has ended."""
+        """Prints a line if all clients have finished a task."""
         tally = self._tally
         tally.add(event)
         if isinstance(event, Evaluated) and tally.ended[event.task] == tally.clients:
@@ -152,21 +120,27 @@ class Lines:
 
 
 class LiveLines:
-    """A plain line every half a minute for a stream without an end, and one for whatever is odd."""
+    """Plain lines about streams without an end: every half a minute, and for each odd event.
+
+    Args:
+        run: the run.
+        name: the name of the run in the lines.
+        console: where they are printed.
+    """
 
     def __init__(self, run: Run, name: str, console: Console) -> None:
         self._tally, self._name, self._console = Tally(run), name, console
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def show(self, event: Event) -> None:
-        """Writes a line if it is time."""
+        """Prints a line if half a minute has passed, or the event is odd."""
         self._tally.add(event)
         if isinstance(event, Skipped):
             self._print(f"left out: {event.problem}")
         elif isinstance(event, Appeared):
             self._print(f"client {event.client}: a new class, '{event.label}'")
-        elif time.monotonic() - self._told > SECONDS_BETWEEN_LINES:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
+            self._printed = time.monotonic()
             self._print(_live_words(self._tally))
 
     def _print(self, text: str) -> None:
@@ -181,21 +155,27 @@ def _live_words(tally: Tally) -> str:
 
 
 class Silence:
-    """Shows nothing."""
+    """A view for `--quiet`."""
 
     def show(self, event: Event) -> None:
-        """Does nothing."""
+        """Shows nothing."""
 
 
 @contextmanager
 def view(run: Run, name: str, console: Console, quiet: bool) -> Iterator[View]:
-    """The view that fits the console."""
+    """Chooses how to show a run.
+
+    Args:
+        run: the run.
+        name: the name of the run.
+        console: where it is shown.
+        quiet: show nothing.
+    """
     if quiet:
         yield Silence()
     elif not console.is_terminal:
-        yield (
-            Lines(run, name, console) if run.batches is not None else LiveLines(run, name, console)
-        )
+        endless = run.batches is None
+        yield LiveLines(run, name, console) if endless else Lines(run, name, console)
     else:
         columns = (
             TextColumn("{task.description}"),

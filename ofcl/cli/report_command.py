@@ -1,4 +1,4 @@
-"""`ofcl report`: runs as a page, as figures and as tables."""
+"""`ofcl report`: shows runs as a page, as figures and as tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _follow(directories: list[Path], samples: int, port: int) -> None:
     follower = following.Follower(
         directories, lambda: as_html(make_report(directories, samples), live=True)
     )
-    follower.page()  # what is wrong with the directories is said here, not in a browser
+    follower.page()  # raises errors about the directories here, not in a browser
     try:
         server = following.serve(follower, port)
     except OSError as error:

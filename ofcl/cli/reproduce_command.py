@@ -71,7 +71,7 @@ def reproduce(
 
 
 def _draw_figure(out: Path, dry_run: bool) -> None:
-    """Figure 2: confidence and Bregman information on a plane."""
+    """Draws Figure 2: confidence and Bregman information on a plane."""
     if dry_run:
         out_console.print("a figure: some seconds", highlight=False)
         return
@@ -92,7 +92,7 @@ def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
 
 
 def _run(missing: list[plan.Job], quiet: bool) -> None:
-    """Runs dataset by dataset; one that is not there is told, and the others are run."""
+    """Runs dataset by dataset; if one is not here, warns and goes on with the others."""
     load = Loader(track, say)
     for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
         some = list(of_it)
@@ -108,7 +108,7 @@ def _run(missing: list[plan.Job], quiet: bool) -> None:
 
 
 def _fits(job: plan.Job) -> bool:
-    """Whether a run of before belongs to this table: one of other settings is told and left out."""
+    """Says whether an earlier run has the settings of this table; warns if it has others."""
     try:
         check_same(job.directory, job.settings, but_for=("device", "data_root"))
     except OfclError as error:
@@ -120,19 +120,31 @@ def _fits(job: plan.Job) -> bool:
 def judge(
     jobs: list[plan.Job], wanted: Callable[[plan.Job], bool] = lambda job: True
 ) -> list[verdicts.Verdict]:
-    """What the finished runs that are wanted come to, cell by cell."""
+    """Compares finished runs with the paper, cell by cell.
+
+    Args:
+        jobs: the runs of the table, finished or not.
+        wanted: chooses the runs that count.
+    """
     judged = []
     for _, of_cell in groupby(jobs, key=lambda job: id(job.cell)):
-        some = list(of_cell)
-        finished = [(job, job.result) for job in some]
-        results = [r for job, r in finished if r is not None and wanted(job)]
-        made = some[0].settings
-        judged.append(verdicts.judge(some[0].cell, results, made.spread, made.tasks))
+        runs = list(of_cell)
+        results = []
+        for job in runs:
+            result = job.result
+            if result is not None and wanted(job):
+                results.append(result)
+        settings = runs[0].settings
+        judged.append(verdicts.judge(runs[0].cell, results, settings.spread, settings.tasks))
     return judged
 
 
 def show(judged: list[verdicts.Verdict]) -> None:
-    """Prints the table."""
+    """Prints the table.
+
+    Args:
+        judged: our results beside the paper's.
+    """
     table = Table(*verdicts.COLUMNS, box=None, pad_edge=False)
     for verdict in judged:
         table.add_row(*verdict.row())
@@ -145,7 +157,12 @@ def show(judged: list[verdicts.Verdict]) -> None:
 
 
 def save(judged: list[verdicts.Verdict], stem: Path) -> None:
-    """Saves the table as Markdown, LaTeX and CSV."""
+    """Saves the table as Markdown, LaTeX and CSV.
+
+    Args:
+        judged: our results beside the paper's.
+        stem: the path without the suffix.
+    """
     stem.parent.mkdir(parents=True, exist_ok=True)
     forms = {".md": verdicts.as_markdown, ".tex": verdicts.as_latex, ".csv": verdicts.as_csv}
     for suffix, form in forms.items():

@@ -9,10 +9,18 @@ err_console = Console(stderr=True)
 
 
 def say(text: str) -> None:
-    """One line about what is done."""
+    """Prints one line about what is being done.
+
+    Args:
+        text: the line.
+    """
     err_console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """One line about something odd."""
+    """Prints one line about something odd.
+
+    Args:
+        text: the line.
+    """
     say(f"warning: {text}")

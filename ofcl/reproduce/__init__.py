@@ -1,5 +1,9 @@
-"""The paper's tables run again: what the paper says, what to run, how far the two are apart.
+"""The paper's tables run again: its numbers, the runs to make, and how far ours are from them.
 
-paper   the published values      plan       runs of a table
-toy     its figure of a toy set   verdicts   ours beside theirs
+paper      the numbers of the paper (`values/`), and the settings for each of them
+plan       the runs of a table, and how long they will take
+verdicts   our results beside the paper's
+toy        Figure 2 of the paper
+
+May import everything but `cli`, which may import it.
 """

@@ -1,4 +1,4 @@
-"""What the paper reports (`values/*.csv`), and the settings that every cell asks for."""
+"""The numbers that the paper reports (`values/*.csv`), and the settings for each of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,25 @@ _METHODS: dict[str, dict[str, Any]] = {
     "CBR": {"method": "cbr"},
     **{name: {"method": name.lower()} for name in ("LC", "MS", "RC", "EN", "BI")},
 }
-_TINY_MEMORY = 2000  # the paper does not say it; this is the largest that it has elsewhere
-_ABLATED = {"dataset": "cifar10", "memory": 200}  # what ablations are of, unless they say
+_TINY_MEMORY = 2000  # not in the paper; the largest that it has for other datasets
+_ABLATED = {"dataset": "cifar10", "memory": 200}  # of ablations that do not say otherwise
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: what it is of, what the paper has there, and our settings for it."""
+    """One cell of a table of the paper, and our settings for it.
+
+    Args:
+        dataset: the dataset.
+        row: the name of the cell's row, in words.
+        A: accuracy in the paper.
+        F: forgetting in the paper.
+        A_std: the standard deviation of A.
+        F_std: the standard deviation of F.
+        settings: the settings of our runs.
+        paper: the number in the paper, in tables of another quantity than A and F.
+        unit: the unit of `paper`.
+    """
 
     dataset: str
     row: str
@@ -38,11 +50,15 @@ class Cell:
     A_std: float | None = None
     F_std: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    paper: float | None = None  # tables of another quantity
+    paper: float | None = None
     unit: str = ""
 
     def matches(self, wanted: str) -> bool:
-        """Whether it is of these parts, for example cifar10/M200/bi: of each one that is named."""
+        """Says whether a cell fits a description.
+
+        Args:
+            wanted: names that must all fit, with / between, for example cifar10/M200/bi.
+        """
         memory = self.settings.get("memory")
         known = {self.dataset, f"M{memory}".lower(), self.settings["method"], self.row.lower()}
         known |= {self.settings.get("keep", "bottom")}
@@ -50,14 +66,26 @@ class Cell:
 
 
 def table(name: str) -> list[Cell]:
-    """The cells of a table by its name."""
+    """Lists the cells of a table.
+
+    Args:
+        name: the table's name, one of `TABLES`.
+    """
     if name not in TABLES:
         raise unknown("table", name, TABLES)
     return TABLES[name]()
 
 
 def choose(name: str, only: str | None) -> list[Cell]:
-    """Those cells of a table that are asked for."""
+    """Lists the cells of a table that fit a description.
+
+    Args:
+        name: the table's name, one of `TABLES`.
+        only: the description (`Cell.matches`); None: all cells.
+
+    Raises:
+        OfclError: if no cell fits.
+    """
     cells = [cell for cell in table(name) if only is None or cell.matches(only)]
     if not cells:
         raise OfclError(f"no cell of {name} is '{only}'; expected something like cifar10/M200/bi")
@@ -94,7 +122,7 @@ def _cell(line: dict[str, str]) -> Cell:
 
 
 def _memories(*datasets: str) -> Callable[[], list[Cell]]:
-    """The tables of methods with a memory, and TinyImageNet's, which has all."""
+    """Makes the tables of methods with a memory; that of TinyImageNet has all methods."""
 
     def cells() -> list[Cell]:
         lines = [line for line in _rows("tables.csv") if line["dataset"] in datasets]
@@ -104,13 +132,13 @@ def _memories(*datasets: str) -> Callable[[], list[Cell]]:
 
 
 def _without_memory() -> list[Cell]:
-    """Plain federated learning and the generative methods, and BI beside them."""
+    """Lists methods without a memory, and BI with the smallest memory beside them."""
     lines = [line for line in _rows("tables.csv") if line["dataset"] != "tinyimagenet"]
-    least: dict[str, dict[str, str]] = {}
+    smallest: dict[str, dict[str, str]] = {}
     for line in lines:
         if (line["method"], line["keep"]) == ("BI", "bottom"):
-            least.setdefault(line["dataset"], line)
-    return [_cell(line) for line in lines if not line["memory"] or line in least.values()]
+            smallest.setdefault(line["dataset"], line)
+    return [_cell(line) for line in lines if not line["memory"] or line in smallest.values()]
 
 
 def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[], list[Cell]]:
@@ -137,7 +165,7 @@ def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
 
 
 def _fewer_perturbations(count: str) -> dict[str, Any]:
-    """The paper removed some at random, and does not say which."""
+    """Chooses perturbations at random: the paper removed some, and does not say which."""
     order = numpy_generator(0, "augmentations").permutation(len(IMAGE_PERTURBATIONS))
     kept = sorted(order[: int(count)].tolist())
     all_of_them = len(kept) == len(IMAGE_PERTURBATIONS)
@@ -147,7 +175,7 @@ def _fewer_perturbations(count: str) -> dict[str, Any]:
 def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
     def cells() -> list[Cell]:
         subjects = {"O-FCL": "BI"}
-        found = []
+        chosen = []
         for line in _rows("costs.csv"):
             if line["what"] == what:
                 method = subjects.get(line["subject"], line["subject"])
@@ -155,9 +183,9 @@ def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
                 if method not in ("ER", "CBR", "BI"):
                     settings.pop("memory")
                 paper = float(line["value"])
-                found.append(Cell("cifar10", line["subject"], None, None, settings=settings,
+                chosen.append(Cell("cifar10", line["subject"], None, None, settings=settings,
                                   paper=paper, unit=unit))  # fmt: skip
-        return found
+        return chosen
 
     return cells
 

@@ -1,4 +1,4 @@
-"""The runs that a table takes, and how long they will."""
+"""The runs of a table, and how long they will take."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SHAPES: dict[str, tuple[int, ...]] = {
     "fashion-mini": (1, 28, 28),
 }  # fmt: skip
 _VECTOR = (384,)  # of an embedded text
-_AS_NONE = {"mfcl": 1.7, "fedcil": 3.4}  # times as long as plain learning, as measured on CIFAR-10
+_FACTORS = {"mfcl": 1.7, "fedcil": 3.4}  # times as long as plain learning, measured on CIFAR-10
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a cell with a seed."""
+    """One run of a table: a cell with a seed."""
 
     cell: Cell
     settings: Settings
@@ -38,14 +38,22 @@ class Job:
 
     @property
     def result(self) -> Result | None:
-        """Its result, if it has been run."""
+        """The result of the run; None if it is not finished."""
         return self.directory.result() if self.directory.started() else None
 
 
 def jobs(
     cells: Sequence[Cell], seeds: int, protocol: str, out: Path, further: dict[str, Any]
 ) -> list[Job]:
-    """The runs of these cells, cell by cell; those that two cells share are the same."""
+    """Lists the runs of cells, cell by cell; cells with the same settings share their runs.
+
+    Args:
+        cells: the cells.
+        seeds: the number of seeds, from 0.
+        protocol: the protocol's name.
+        out: the folder of all runs.
+        further: settings for all runs.
+    """
     return [
         Job(
             cell,
@@ -58,21 +66,30 @@ def jobs(
 
 
 def folder(cell: Cell, protocol: str) -> str:
-    """Where its runs are: named by what it changes, so that cells that are the same share them."""
+    """Names the folder of a cell's runs by its settings, so that equal cells share their runs.
+
+    Args:
+        cell: the cell.
+        protocol: the protocol's name.
+    """
     named = {"protocol": protocol, "dataset": cell.dataset, "method": cell.settings["method"]}
-    usual = make_settings(named)
+    defaults = make_settings(named)
     parts = [cell.dataset, named["method"]]
     for key, value in sorted(cell.settings.items()):
         if key == "perturbations":
             numbers = [IMAGE_PERTURBATIONS.index(name) + 1 for name in value]
             parts.append("perturbations-" + "-".join(map(str, numbers)))
-        elif key == "memory" or value != getattr(usual, key):
+        elif key == "memory" or value != getattr(defaults, key):
             parts.append(f"{key}-{value}")
     return "_".join(parts)
 
 
 def batches(settings: Settings) -> int:
-    """About how many mini-batches all clients of a run learn together."""
+    """Estimates how many mini-batches all clients of a run learn together.
+
+    Args:
+        settings: the settings of the run.
+    """
     source = DATASETS[settings.dataset]
     per_class = (settings.train_per_class or source.train) * source.classes
     samples = min(source.train, per_class, settings.train_head or source.train)
@@ -82,36 +99,43 @@ def batches(settings: Settings) -> int:
 
 
 def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> float:
-    """Seconds that the runs will take on this machine, from a short measurement of each kind."""
-    known: dict[tuple[Any, ...], float] = {}
+    """Estimates how many seconds runs will take on this machine, from short measurements.
+
+    Args:
+        missing: the runs.
+        tell: receives a line before each measurement.
+    """
+    measured: dict[tuple[Any, ...], float] = {}
     seconds = 0.0
     for job in missing:
-        made = job.settings
-        factor = _AS_NONE.get(made.method, 1.0)
-        kind = (_like(made.method), _SHAPES.get(made.dataset, _VECTOR), made.memory, made.protocol)
-        if kind not in known:
-            tell(f"timing {kind[0]}, M = {made.memory}, on {' × '.join(map(str, kind[1]))}")
-            known[kind] = Bench(_workload(made, *kind[:2])).milliseconds(seconds=0.5)
-        seconds += factor * known[kind] * batches(made) / 1e3
+        settings = job.settings
+        method, shape = _timed_method(settings.method), _SHAPES.get(settings.dataset, _VECTOR)
+        kind = (method, shape, settings.memory, settings.protocol)
+        if kind not in measured:
+            tell(f"timing {method}, M = {settings.memory}, on {' × '.join(map(str, shape))}")
+            bench = Bench(_workload(settings, method, shape))
+            measured[kind] = bench.milliseconds(seconds=0.5)
+        factor = _FACTORS.get(settings.method, 1.0)
+        seconds += factor * measured[kind] * batches(settings) / 1e3
     return seconds
 
 
-def _like(method: str) -> str:
-    """A method that takes as long, but for a factor: all scores do."""
+def _timed_method(method: str) -> str:
+    """Names the method that is timed in place of one that takes as long, or a factor longer."""
     if METHODS[method].generative is not None:
         return "none"
     return "bi" if method in SCORES else method
 
 
-def _workload(made: Settings, method: str, shape: tuple[int, ...]) -> Workload:
-    # A CPU does the work of one client after the other, and takes its time: little is enough.
-    slow = find_device(made.device).type == "cpu"
+def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
+    # A CPU is slow and runs clients one after the other: two of them, and short rounds, are enough.
+    slow = find_device(settings.device).type == "cpu"
     return Workload(
         method=method,
-        memory=made.memory,
-        clients=min(made.clients, 2) if slow else made.clients,
+        memory=settings.memory,
+        clients=min(settings.clients, 2) if slow else settings.clients,
         shape=shape,
-        classes=DATASETS[made.dataset].classes,
-        device=made.device,
-        settings={"protocol": made.protocol, "q": 1 if slow else made.q},
+        classes=DATASETS[settings.dataset].classes,
+        device=settings.device,
+        settings={"protocol": settings.protocol, "q": 1 if slow else settings.q},
     )

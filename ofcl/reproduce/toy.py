@@ -1,10 +1,11 @@
-"""Figure 2 of the paper: what confidence and Bregman information say of the same points.
+"""Figure 2 of the paper: confidence and Bregman information of the same points.
 
-Two classes overlap on a plane. Where they do, no model can be confident, but there are many samples
-to learn from: models that saw other samples of the same kind agree that it is open. Far from all
-samples they disagree, however confident each may be. The first is aleatoric uncertainty, the second
-epistemic. Bregman information is taken from an ensemble, as in the paper's illustration, and from
-noisy copies of a sample, as memories do: of one model, that sees mostly how near the boundary is.
+Two classes overlap on a plane. Where they overlap, no model can be confident, but there are many
+samples to learn from: models that learned from different samples agree that both classes are
+likely. Far from all samples they disagree, however confident each of them is. The first is
+aleatoric uncertainty, the second epistemic. Bregman information is computed from an ensemble, as in
+the paper's figure, and from noisy copies of a sample, as memories do. The latter uses one model, so
+it mostly shows how near the boundary is.
 """
 
 from __future__ import annotations
@@ -34,20 +35,30 @@ NOISE, COPIES = 0.3, 50
 
 @dataclass(frozen=True)
 class Toy:
-    """The samples, and maps (POINTS, POINTS) of the square around them."""
+    """The samples, and maps of the square around them."""
 
     x: Tensor  # (n, 2)
-    y: Tensor
-    maps: dict[str, np.ndarray]
+    y: Tensor  # (n,)
+    maps: dict[str, np.ndarray]  # (POINTS, POINTS)
 
     def at(self, name: str, x: float, y: float) -> float:
-        """The value of a map at a place."""
+        """Looks up the value of a map at a point.
+
+        Args:
+            name: the name of the map.
+            x: the first coordinate, from -SIDE to SIDE.
+            y: the second coordinate, from -SIDE to SIDE.
+        """
         column, row = (round((v + SIDE) / (2 * SIDE) * (POINTS - 1)) for v in (x, y))
         return float(self.maps[name][row, column])
 
 
 def make_toy(seed: int = 0) -> Toy:
-    """Learns an ensemble and looks at the plane with it; takes a few seconds."""
+    """Trains an ensemble and maps its confidence and Bregman information; takes a few seconds.
+
+    Args:
+        seed: the seed of samples and models.
+    """
     draw = generator(seed, "toy")
     x, y = _samples(draw)
     members = [_member(x, y, seed, n) for n in range(MEMBERS)]
@@ -72,7 +83,7 @@ def _samples(draw: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _member(x: Tensor, y: Tensor, seed: int, number: int) -> nn.Module:
-    """A network that learns samples drawn from these with replacement."""
+    """Trains a network on samples drawn from these with replacement."""
     draw = generator(seed, "toy member", number)
     with private(seed, "toy model", number):
         model = MLP(2, HIDDEN, 2)
@@ -86,7 +97,11 @@ def _member(x: Tensor, y: Tensor, seed: int, number: int) -> nn.Module:
 
 
 def draw_toy(toy: Toy) -> Figure:
-    """The maps side by side, with the samples."""
+    """Draws the maps side by side, with the samples.
+
+    Args:
+        toy: the samples and the maps.
+    """
     figure, all_axes = figures.panels(len(toy.maps))
     for axes, (name, values) in zip(all_axes, toy.maps.items(), strict=True):
         image = axes.imshow(values, origin="lower", extent=(-SIDE, SIDE, -SIDE, SIDE),

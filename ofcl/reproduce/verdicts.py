@@ -18,7 +18,7 @@ COLUMNS = ("dataset", "row", "paper A", "A", "off", "paper F", "F", "off", "seed
 
 @dataclass(frozen=True)
 class Verdict:
-    """A cell and what we have for it."""
+    """A cell of the paper and our results for it."""
 
     cell: Cell
     seeds: int
@@ -27,7 +27,14 @@ class Verdict:
     value: Spread  # tables of another quantity
 
     def off(self, name: str) -> float | None:
-        """How far our mean is from the paper's, in its standard deviations."""
+        """Computes how far our mean is from the paper's, in the paper's standard deviations.
+
+        Args:
+            name: `A` or `F`.
+
+        Returns:
+            The distance; None if a mean or the deviation is missing.
+        """
         ours: Spread = getattr(self, name)
         paper, std = getattr(self.cell, name), getattr(self.cell, f"{name}_std")
         if ours.mean is None or paper is None or not std:
@@ -36,16 +43,16 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """In a word; by the worse of A and F."""
+        """Our agreement with the paper in a word, by the worse of A and F."""
         if not self.seeds:
             return "not run"
         offs = [abs(off) for off in (self.off("A"), self.off("F")) if off is not None]
         if not offs:
-            return "–"  # the paper has no spread here
+            return "–"  # the paper gives no deviation here
         return "agrees" if max(offs) <= AGREES else "near" if max(offs) <= NEAR else "differs"
 
     def row(self) -> list[str]:
-        """As text, in the order of `COLUMNS`."""
+        """Writes the cells of the row as text, in the order of `COLUMNS`."""
         cell = self.cell
         if cell.paper is not None:
             paper = f"{cell.paper:g} {cell.unit}"
@@ -63,7 +70,14 @@ def _signed(value: float | None) -> str:
 
 
 def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Verdict:
-    """What our runs of a cell come to; `spread` is what ± is taken over."""
+    """Compares our runs of a cell with the paper.
+
+    Args:
+        cell: the cell.
+        results: the results of the finished runs.
+        spread: take ± over `seeds` or over `clients`.
+        tasks: the number of tasks of a run.
+    """
     if not results:
         return Verdict(cell, 0, *(Spread(None, None),) * 3)
     if spread == "clients":
@@ -78,18 +92,18 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
-    """A table for a page."""
+    """Writes the table for a page."""
     return formats.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
-    """A table for a paper."""
+    """Writes the table for a paper."""
     align = "ll" + "r" * (len(COLUMNS) - 3) + "l"
     return formats.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
-    """A table for a program: numbers apart."""
+    """Writes the table for a program: a column for each number."""
     columns = ["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F", "paper_F_std",
                "F", "F_std", "paper_value", "value", "unit", "seeds", "verdict"]  # fmt: skip
     rows = [

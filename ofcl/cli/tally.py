@@ -1,0 +1,61 @@
+"""Counts of a run's events, for a line of progress."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ofcl.events import Appeared, Evaluated, Event, Learned, Round, Skipped
+from ofcl.experiment import Run
+
+RECENT = 50  # mini-batches
+
+
+class Tally:
+    """Counts the events of a run.
+
+    Args:
+        run: the run; the events so far of a resumed one are counted at once.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.tasks, self.clients = run.settings.tasks, run.settings.clients
+        self.task = self.rounds = self.batches = self.classes = self.skipped = 0
+        self.ended: dict[int, int] = {}
+        self._loss = self._samples = 0.0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
+        for event in run.events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Counts an event.
+
+        Args:
+            event: the event.
+        """
+        match event:
+            case Learned():
+                if event.task > self.task:
+                    self.task, self._loss, self._samples = event.task, 0.0, 0.0
+                self.batches += event.batches
+                self._loss += event.loss
+                self._samples += event.samples
+                self._recent.append((event.correct, event.samples))
+            case Round():
+                self.rounds = event.round
+            case Evaluated():
+                self.ended[event.task] = self.ended.get(event.task, 0) + 1
+            case Appeared():
+                self.classes += 1
+            case Skipped():
+                self.skipped += 1
+
+    @property
+    def recent_accuracy(self) -> float:
+        """The accuracy on the newest mini-batches before they were learned, in percent."""
+        samples = sum(n for _, n in self._recent)
+        return 100 * sum(right for right, _ in self._recent) / max(samples, 1)
+
+    @property
+    def loss(self) -> float:
+        """The mean loss in the newest task."""
+        return self._loss / self._samples if self._samples else float("nan")
