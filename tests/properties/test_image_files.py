@@ -47,11 +47,7 @@ KINDS = ["L", "RGB", "RGBA", "LA", "palette", "gif", "16 bits", "16 bits tiff", 
 
 
 DAMAGE = ["fine"] * 4 + ["cut short", "text", "empty"]
-
-
 CLASSES = ["a", "ü b", "日本", "c#1;x", "[red]", " lead", "x'y\"z"]
-
-
 OTHERS = ["a/.hidden.png", "a/notes.txt", "a/.thumbnails/0.png", "top.png", ".git/0.png",
           "a/Thumbs.db"]  # fmt: skip
 

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from tests.support.own_data import FEW, ON_BAD, RUINED, TABLE, check, folder, outcome, written
 
 LABELS = st.sampled_from(["a", "b", "7", "-1", "ü b", " c ", "a"])
-
-
 GOOD_CSV = {
     "plain": "{i}{d}{label}", "decimal": "{i}.0{d}{label}", "signed": "+{i}{d}{label}",
     "spaces": "  {i} {d} {label}  ", "quoted": '"{i}"{d}"{label}"', "power": "{i}e0{d}{label}",
@@ -96,8 +94,6 @@ def test_any_bytes(content, suffix):
 
 
 GOOD_JSON = st.sampled_from(["a", "b", 7, -1, 2.0, True, " c ", "7"])
-
-
 BAD_JSON = [
     '{"x": [1, 2], "label": "a"', '{"x": [1, 2], "label": ', '[[1, 2], "a"]', "7", "null", '"a"',
     '{"x": [1, 2]}', '{"label": "a"}', "{}", '{"x": [], "label": "a"}', '{"x": 3, "label": "a"}',

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from ofcl import OfclError, Reading, load_dataset
 
 FEW = settings(max_examples=40)
-
-
 ON_BAD = st.sampled_from(["stop", "skip"])
 
 
@@ -63,8 +61,6 @@ def check(found, good, bad, on_bad, name):
 
 
 TABLE = "id,label\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(8))
-
-
 RUINED = {
     "empty": b"",
     "blank": b"\n  \n",

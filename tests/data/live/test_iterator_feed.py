@@ -5,7 +5,7 @@ import pytest
 
 from ofcl.data.live.iterator_feed import IteratorFeed
 from ofcl.data.live.sample import StreamError
-from tests.support.live_streams import ITEMS, drain, restart, stream, vectors
+from tests.support.live_streams import ITEMS, drain, first_numbers, restart, stream, vectors
 
 
 def test_none_means_that_there_is_nothing_now():
@@ -91,3 +91,20 @@ def test_a_list_that_is_too_short_to_go_on_from():
     next(live)
     with pytest.raises(StreamError, match="there are 2 samples, but 3 were learned"):
         restart(live, IteratorFeed(ITEMS[:2])).ready()
+
+
+def test_a_reading_again_does_not_bring_what_is_pending_twice(tmp_path):
+    """A list whose later items fail a few times, such as one that is fetched."""
+    fails = [True, True, False]
+
+    def items(start):
+        yield from ITEMS[start:2]
+        if fails.pop(0):
+            raise OSError("no network")
+        yield from ITEMS[max(start, 2) : 4]
+
+    live = stream(IteratorFeed(items))
+    for _ in range(2):
+        with pytest.raises(StreamError, match="OSError: no network"):
+            live.ready()
+    assert first_numbers(live) == [0, 1, 2, 3]

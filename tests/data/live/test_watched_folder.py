@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 
 from ofcl.data.live import watched_folder
-from ofcl.data.live.iterator_feed import IteratorFeed
 from ofcl.data.live.sample import StreamError
-from tests.support.live_streams import ITEMS, drain, first_numbers, restart, stream, wait_for
+from tests.support.live_streams import drain, first_numbers, restart, stream, wait_for
 from tests.support.watched_folders import append, watch, write_csv
 
 
@@ -76,23 +75,6 @@ def test_a_table_that_has_grown_is_gone_on_with(tmp_path, quickly, batches, bad)
         write_csv(tmp_path / "a.csv", *((n, 0, "x") for n in range(12)))
     assert (batches == 4 and bad is None) or wait_for(live)
     assert found + first_numbers(live) == list(range(12))
-
-
-def test_a_reading_again_does_not_bring_what_is_pending_twice(tmp_path):
-    """A list whose later items fail a few times, such as one that is fetched."""
-    fails = [True, True, False]
-
-    def items(start):
-        yield from ITEMS[start:2]
-        if fails.pop(0):
-            raise OSError("no network")
-        yield from ITEMS[max(start, 2) : 4]
-
-    live = stream(IteratorFeed(items))
-    for _ in range(2):
-        with pytest.raises(StreamError, match="OSError: no network"):
-            live.ready()
-    assert first_numbers(live) == [0, 1, 2, 3]
 
 
 def test_runs_and_images_without_a_class_are_no_samples(tmp_path, quickly):
