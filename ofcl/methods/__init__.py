@@ -1,8 +1,11 @@
-"""The methods: how a client learns from a mini-batch, and what it remembers.
+"""The methods: how a client learns from a mini-batch, and which samples it remembers.
 
-All of the paper's own share one learner (`replay.py`) and differ only in the policy of their
-memory. The generative ones it compares with have a learner and a server's part of their own
-(`learner.py` is the contract). A new one is a file here and a line in `METHODS`.
+The methods with a memory share one learner (`replay`) and differ only in the policy of their memory
+(`policies`). The generative methods have a learner and a part at the server of their own
+(`generative`); `learner` is the contract of both. A new method is a function in `policies`, or
+files in `generative`, and a line in `METHODS`.
+
+May import `memory`, `uncertainty`, `models`, `data` and what is below them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,14 @@ from dataclasses import dataclass
 
 from ofcl.memory.policy import Policy
 from ofcl.methods import policies
-from ofcl.methods.generative import fedcil_client, fedcil_server, mfcl_client, mfcl_server
+from ofcl.methods.generative import (
+    fedcil_client,
+    fedcil_networks,
+    fedcil_server,
+    mfcl_client,
+    mfcl_generator,
+    mfcl_server,
+)
 from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.models import ACGAN_NAME
@@ -20,17 +30,30 @@ from ofcl.models import ACGAN_NAME
 
 @dataclass(frozen=True)
 class Generative:
-    """A method that makes images instead of remembering them."""
+    """A method that makes images instead of remembering them.
+
+    Args:
+        client: Builds its learner for a client.
+        server: Builds its part at the server.
+        refuses: Says which images it can make, if not those of this shape.
+        model: The name of the model that it needs; None: any that has features and a head.
+    """
 
     client: Callable[[GenerativeParts], Learner]
     server: Callable[[GenerativeParts], ServerPart]
-    refuses: Callable[[tuple[int, ...]], str | None]  # an image's shape → what is wrong with it
-    model: str | None = None  # None: any that has features and a head
+    refuses: Callable[[tuple[int, ...]], str | None]
+    model: str | None = None
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method by what its memory keeps, or how it does without one."""
+    """A method that settings can name; without policy and generative parts it has no memory.
+
+    Args:
+        summary: What it does, in a few words.
+        policy: Makes the policy of its memory.
+        generative: How it makes images, if it does so instead of remembering samples.
+    """
 
     summary: str
     policy: Callable[[PolicyParts], Policy] | None = None
@@ -48,12 +71,12 @@ METHODS: dict[str, Method] = {
     "bi": Method("class-balanced by Bregman information (the paper's)", policies.by_score("bi")),
     "mfcl": Method(
         "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
-        generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_client.refuses),
+        generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_generator.refuses),
     ),
     "fedcil": Method(
         "no memory: every client trains a generator, the server consolidates them (Qi et al.)",
         generative=Generative(
-            fedcil_client.client, fedcil_server.server, fedcil_client.refuses, ACGAN_NAME
+            fedcil_client.client, fedcil_server.server, fedcil_networks.refuses, ACGAN_NAME
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""What a client minimises: cross-entropy, its asymmetric form, and FedProx's proximal term."""
+"""The losses of a client: cross-entropy, its asymmetric form, and FedProx's proximal term."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
-"""Logits (…, n, classes), labels (…, n), how many of them are new, and whether each class is one of
+"""Logits (…, n, classes), classes (…, n), how many samples are new, whether each class is one of
 the task (…, classes) → the mean over the n. The leading dimension is that of stacked clients."""
 
 
 def members(classes: Sequence[int], of: int) -> Tensor:
-    """Whether each of so many classes is one of these.
+    """Returns a mask of classes, true for these.
 
     >>> members([0, 2], of=3)
     tensor([ True, False,  True])
+
+    Args:
+        classes: The classes that are true.
+        of: How many classes there are.
     """
     mask = torch.zeros(of, dtype=torch.bool)
     mask[torch.tensor(classes, dtype=torch.long)] = True
@@ -26,30 +30,40 @@ def members(classes: Sequence[int], of: int) -> Tensor:
 
 
 def among(logits: Tensor, these: Tensor) -> Tensor:
-    """Logits (…, n, classes) with which samples compete among these classes (…, classes) only.
+    """Restricts logits to some classes: a softmax gives the others a probability of zero.
 
     >>> among(torch.zeros(1, 3), members([0, 2], of=3)).softmax(1)
     tensor([[0.5000, 0.0000, 0.5000]])
+
+    Args:
+        logits: (…, n, classes).
+        these: A mask of the classes, (…, classes).
     """
     return logits.masked_fill(~these.unsqueeze(-2), float("-inf"))
 
 
 def cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
-    """Every sample competes among all classes."""
+    """Computes the cross-entropy among all classes; arguments as `asymmetric_cross_entropy`."""
     each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none")
     return each.view(y.shape).mean(-1)
 
 
 def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
-    """ER-ACE (Caccia et al. 2022): new samples compete only among the classes of their task.
+    """Computes ER-ACE (Caccia et al. 2022): new samples compete only among classes of their task.
 
-    So learning them does not push the old classes' outputs down. The first `new` rows are the new
-    samples; the replayed ones behind them compete among all classes.
+    So learning them does not push the old classes' outputs down. Replayed samples compete among all
+    classes.
 
     >>> logits, y = torch.zeros(2, 4), torch.tensor([0, 3])
     >>> current = members([0, 1], of=4)
     >>> asymmetric_cross_entropy(logits, y, 1, current).item()  # (ln 2 + ln 4) / 2
     1.0397...
+
+    Args:
+        logits: (…, n, classes), of the new samples first and then of the replayed ones.
+        y: Their classes (…, n).
+        new: How many of the n samples are new.
+        current: Whether each class is one of the task, (…, classes).
     """
     parts = [among(logits[..., :new, :], current), logits[..., new:, :]]
     return cross_entropy(torch.cat(parts, -2), y, new, current)
@@ -65,13 +79,18 @@ def proximal_term(
     mu: float,
     kind: Literal["squared", "norms"] = "squared",
 ) -> Tensor:
-    """FedProx: how far the model has gone from the global one, μ/2 ‖w − w_global‖².
-
-    `norms` is the released code's: μ/2 Σ ‖w − w_global‖ over the tensors, not squared.
+    """Computes FedProx's term, which keeps a model near the global one: μ/2 ‖w − w_global‖².
 
     >>> w, w_global = [torch.tensor([3.0, 4.0])], [torch.zeros(2)]
     >>> [proximal_term(w, w_global, 0.1, kind).item() for kind in ("squared", "norms")]
     [1.25, 0.25]
+
+    Args:
+        parameters: The tensors w of the model.
+        anchor: The tensors w_global of the last global model.
+        mu: The weight μ of the term.
+        kind: `squared`: as above; `norms`: as in the paper's released code, μ/2 Σ ‖w − w_global‖
+            over the tensors, not squared.
     """
     power = 2 if kind == "squared" else 1
     distances = [

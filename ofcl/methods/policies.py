@@ -9,7 +9,7 @@ from ofcl.methods.parts import PolicyParts
 
 
 def reservoir(parts: PolicyParts) -> Policy:
-    """ER: a plain reservoir (Rolnick et al. 2019).
+    """Makes the policy of ER: a plain reservoir (Rolnick et al. 2019).
 
     Every sample of the stream stays with the same probability, whatever its class.
     """
@@ -17,18 +17,20 @@ def reservoir(parts: PolicyParts) -> Policy:
 
 
 def class_balanced(parts: PolicyParts) -> Policy:
-    """CBR: a uniform sample of each class.
+    """Makes the policy of CBR: a uniform sample of each class.
 
-    The random key is drawn once, on arrival, so a class's samples stay with the same probability.
-    With `rescore = "every-batch"` it is drawn anew with every mini-batch, as in the paper's
-    released code; then recent samples are favoured.
+    The random key of a sample is drawn once, so all samples of a class stay with the same
+    probability. With `rescore = "every-batch"` it is drawn anew with every mini-batch, as in the
+    paper's released code; then recent samples are favoured.
     """
     anew = parts.rescore == "every-batch"
     return Policy(random_key(parts.generator), rekey="every-batch" if anew else "never")
 
 
 def by_score(score: str) -> Callable[[PolicyParts], Policy]:
-    """The paper's methods: of each class, the least uncertain stay (`bottom`) or the most (`top`).
+    """Returns a function that makes the policy of one of the paper's methods.
+
+    Of each class, the least uncertain samples stay (`bottom`), or the most uncertain (`top`).
 
     Args:
         score: The name of a score in `ofcl.uncertainty.scores.SCORES`.
@@ -36,7 +38,9 @@ def by_score(score: str) -> Callable[[PolicyParts], Policy]:
 
     def policy(parts: PolicyParts) -> Policy:
         scorer = parts.make_scorer(score)
-        keys: dict[str, Key] = {  # the method is looked up when asked: `ofcl bench` watches it
+        keys: dict[
+            str, Key
+        ] = {  # `ofcl bench` replaces the method, so it is looked up in each call
             "bottom": lambda x: scorer.uncertainty_of(x),
             "top": lambda x: -scorer.uncertainty_of(x),
         }

@@ -19,6 +19,7 @@ from ofcl.experiment import Interrupted
 from ofcl.methods.generative import (
     fedcil_client,
     fedcil_losses,
+    fedcil_server,
     mfcl_client,
     mfcl_losses,
     mfcl_server,
@@ -193,10 +194,10 @@ def make_gan(seed=0):
 
 def test_the_critic_s_verdicts():
     real = torch.tensor([[0.0], [math.log(3)]])
-    assert fedcil_losses.told_apart(real, True).item() == pytest.approx(
+    assert fedcil_losses.verdict_loss(real, True).item() == pytest.approx(
         -(math.log(0.5) + math.log(0.75)) / 2
     )
-    assert fedcil_losses.told_apart(real, False).item() == pytest.approx(
+    assert fedcil_losses.verdict_loss(real, False).item() == pytest.approx(
         -(math.log(0.5) + math.log(0.25)) / 2
     )
 
@@ -327,11 +328,11 @@ def test_inconsistency_is_the_sum_of_its_three_terms():
     gan = learner.model
     y, c = torch.tensor([0, 1]), torch.tensor([2, 3])
     logits, made = torch.randn(2, 4), torch.randn(2, 4)
-    draws = copy.deepcopy(learner._draws)
-    draws.generator = torch.Generator()
-    draws.generator.set_state(learner._draws.generator.get_state())
+    inputs = copy.deepcopy(learner._inputs)
+    inputs.random = torch.Generator()
+    inputs.random.set_state(learner._inputs.random.get_state())
     found = learner._inconsistency(logits, y, made, c)
-    of_server = gan(gan.make(draws.noise(4), torch.cat([y, c]), learner._server)).softmax(1)
+    of_server = gan(gan.make(inputs.noise(4), torch.cat([y, c]), learner._server)).softmax(1)
 
     def kl(p, q):
         return (p * (p / q).log()).sum(1).mean()
@@ -346,9 +347,9 @@ def test_inconsistency_is_the_sum_of_its_three_terms():
 
 def test_the_server_draws_every_class_equally_often():
     labels = torch.tensor([0] * 90 + [1] * 10)
-    pool = fedcil_client.Pool(labels.float(), labels)
-    draws = fedcil_client.Draws(torch.Generator().manual_seed(0), 2, torch.device("cpu"))
-    drawn = torch.cat([pool.draw(draws)[1] for _ in range(100)])
+    pool = fedcil_server.Pool(labels.float(), labels)
+    random = torch.Generator().manual_seed(0)
+    drawn = torch.cat([pool.draw(random)[1] for _ in range(100)])
     assert drawn.float().mean().item() == pytest.approx(0.5, abs=0.03)
 
 

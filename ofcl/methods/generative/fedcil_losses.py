@@ -1,4 +1,13 @@
-"""FedCIL: the terms of its losses."""
+"""FedCIL: the losses of an ACGAN's critic and generator.
+
+With D(x) the critic's verdict that x is real, x a real image of class y, and x' a made one of
+class y':
+
+    critic      −ln D(x) − ln(1 − D(x')) + CE(x, y) + CE(x', y')
+    generator   −ln D(x') + CE(x', y')
+
+The terms for consistency with the server are in `fedcil_client`; they use `divergence`.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +18,61 @@ from torch import Tensor
 from ofcl.models.generators import ACGAN
 
 
-def told_apart(real: Tensor, is_real: bool) -> Tensor:
-    """Binary cross-entropy of the critic's verdicts (n, 1) that images are real."""
-    wanted = torch.full_like(real, float(is_real))
-    return F.binary_cross_entropy_with_logits(real, wanted)
+def verdict_loss(verdicts: Tensor, is_real: bool) -> Tensor:
+    """Computes the binary cross-entropy of the critic's verdicts.
+
+    Args:
+        verdicts: The logits (n, 1) of the images being real.
+        is_real: Whether they are.
+    """
+    wanted = torch.full_like(verdicts, float(is_real))
+    return F.binary_cross_entropy_with_logits(verdicts, wanted)
 
 
 def critic_loss(
     gan: ACGAN, x: Tensor, y: Tensor, made: Tensor, made_y: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Real images are real and of their class, made ones made and of theirs.
+    """Computes the critic's loss.
 
-    Also gives the class logits of both.
+    Args:
+        gan: The model.
+        x: Real images.
+        y: Their classes.
+        made: Made images; the generator does not learn from this loss.
+        made_y: Their classes.
+
+    Returns:
+        The loss, the class logits of the real images, and those of the made ones.
     """
     features, made_features = gan.features(x), gan.features(made.detach())
     logits, made_logits = gan.head(features), gan.head(made_features)
     loss = (
-        told_apart(gan.real(features), True)
+        verdict_loss(gan.real(features), True)
         + F.cross_entropy(logits, y)
-        + told_apart(gan.real(made_features), False)
+        + verdict_loss(gan.real(made_features), False)
         + F.cross_entropy(made_logits, made_y)
     )
     return loss, logits, made_logits
 
 
 def generator_loss(gan: ACGAN, made: Tensor, made_y: Tensor) -> Tensor:
-    """Made images pass for real ones, and for their class."""
+    """Computes the generator's loss: made images shall pass for real, and for their class.
+
+    Args:
+        gan: The model.
+        made: Images that its generator has made.
+        made_y: Their classes.
+    """
     features = gan.features(made)
-    return told_apart(gan.real(features), True) + F.cross_entropy(gan.head(features), made_y)
+    return verdict_loss(gan.real(features), True) + F.cross_entropy(gan.head(features), made_y)
 
 
 def divergence(target: Tensor, logits: Tensor) -> Tensor:
-    """KL(p ‖ p̂) from the logits of both; the target is not moved."""
+    """Computes KL(p ‖ p̂), the mean over samples.
+
+    Args:
+        target: The logits of p, through which no gradient flows.
+        logits: The logits of p̂.
+    """
     p, p_hat = target.detach().log_softmax(1), logits.log_softmax(1)
     return F.kl_div(p_hat, p, reduction="batchmean", log_target=True)

@@ -1,4 +1,9 @@
-"""FedCIL at the server."""
+"""FedCIL (Qi et al. 2023) at the server: it consolidates the averaged ACGAN after each round.
+
+The clients' generators make images of their current classes, and of their past classes as they were
+at the end of the last task. The averaged critic and generator take steps in turn on these images,
+in equal parts, as a client's do on real ones (`critic_loss`, `generator_loss`).
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,53 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ofcl.methods.generative.fedcil_client import (
-    SERVER_BATCH,
-    Adversaries,
-    Draws,
-    Pool,
-    _frozen,
-    _load_generator,
-)
 from ofcl.methods.generative.fedcil_losses import critic_loss
+from ofcl.methods.generative.fedcil_networks import (
+    Adversaries,
+    GeneratorInputs,
+    frozen_copy,
+    load_generator,
+)
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import ACGAN
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
+SERVER_BATCH = 32  # images of a consolidation step, and those that every client's generator makes
+
+
+class Pool:
+    """Images to draw from, so that every class is equally likely.
+
+    Args:
+        images: (n, …).
+        labels: Their classes (n,).
+    """
+
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
+        self.images, self.labels = images, labels
+        on_cpu = labels.cpu()
+        self._weights = 1.0 / torch.bincount(on_cpu)[on_cpu]
+
+    def draw(self, random: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draws a batch of images and their classes."""
+        rows = torch.multinomial(self._weights, SERVER_BATCH, replacement=True, generator=random)
+        rows = rows.to(self.images.device)
+        return self.images[rows], self.labels[rows]
+
 
 class FedCILServer:
-    """FedCIL at the server: consolidates the averaged ACGAN with the clients' generators."""
+    """Consolidates the averaged ACGAN with images of the clients' generators.
+
+    Args:
+        model: An ACGAN like the clients', which takes the averaged one's weights.
+        classes: How many classes there are.
+        generator: Where noise and classes are drawn from.
+        steps: Steps of critic and generator after each round.
+        lr: Learning rate of both.
+        mean: The mean of each channel that images are normalised with.
+        std: The standard deviation of each channel that they are normalised with.
+    """
 
     every_round = True
 
@@ -40,89 +75,96 @@ class FedCILServer:
     ) -> None:
         self._model, self._steps = model, steps
         self._device = next(model.parameters()).device
-        self._draws = Draws(generator, classes, self._device)
+        self._inputs = GeneratorInputs(generator, classes, self._device)
         self._adversaries = Adversaries(model, lr)
-        self._maker = _frozen(model.generator)
+        self._maker = frozen_copy(model.generator)
         self._seen: list[int] = []
         self._mean, self._std = mean, std
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """Trains the averaged ACGAN on images of the clients' generators."""
+        """Trains the averaged ACGAN on images of the clients' generators, and returns it."""
         self._model.load_state_dict(model, strict=False)
-        found = (self._pool(updates, "generator.", "now"), self._pool(updates, "last.", "past"))
-        pools = [pool for pool in found if pool is not None]
+        current = self._pool(updates, "generator.", "now")
+        past = self._pool(updates, "last.", "past")
+        pools = [pool for pool in (current, past) if pool is not None]
         if not pools:
             return {}
         seen = {c for pool in pools for c in pool.labels.tolist()}
         self._seen = sorted({*self._seen, *seen})
         self._model.train()
-        self._model.critic.dropout.seed(self._draws.seed())
+        self._model.critic.dropout.seed(self._inputs.seed())
         with torch.enable_grad():
             for _ in range(self._steps):
-                drawn = [pool.draw(self._draws) for pool in pools]
+                drawn = [pool.draw(self._inputs.random) for pool in pools]
                 x, y = (torch.cat(parts) for parts in zip(*drawn, strict=True))
                 self._adversaries.judge(self._critic_loss(x, y))
-                classes = self._draws.labels(SERVER_BATCH, self._seen)
-                self._adversaries.deceive(self._draws.noise(SERVER_BATCH), classes)
+                classes = self._inputs.labels(SERVER_BATCH, self._seen)
+                self._adversaries.deceive(self._inputs.noise(SERVER_BATCH), classes)
         self._model.eval()
         state = self._model.state_dict()
         return {name: state[name].detach().clone() for name in model}
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
-        made_y = self._draws.labels(len(x), self._seen)
+        made_y = self._inputs.labels(len(x), self._seen)
         with torch.no_grad():
-            made = self._model.make(self._draws.noise(len(x)), made_y)
+            made = self._model.make(self._inputs.noise(len(x)), made_y)
         return critic_loss(self._model, x, y, made, made_y)[0]
 
     @torch.no_grad()
     def _pool(self, updates: Sequence[Update], prefix: str, which: str) -> Pool | None:
-        """Images that the clients' generators make of their current, or past, classes."""
+        """Lets the clients' generators make images; None if no client has such classes.
+
+        Args:
+            updates: Of the clients of a round.
+            prefix: Of the names of a generator's tensors: the current one's, or the last task's.
+            which: The classes to make: `now` or `past`.
+        """
         images, labels = [], []
         for update in updates:
             classes = update.extras[which].tolist()
             if not classes:
                 continue
-            _load_generator(self._maker, {**update.state, **update.extras}, prefix)
-            y = self._draws.labels(SERVER_BATCH, classes)
-            images.append(self._model.make(self._draws.noise(len(y)), y, self._maker))
+            load_generator(self._maker, {**update.state, **update.extras}, prefix)
+            y = self._inputs.labels(SERVER_BATCH, classes)
+            images.append(self._model.make(self._inputs.noise(len(y)), y, self._maker))
             labels.append(y)
         return Pool(torch.cat(images), torch.cat(labels)) if images else None
 
     def end_task(self, model: Tensors) -> Tensors:
-        """Nothing is handed out besides the model."""
+        """Hands out nothing besides the model."""
         return {}
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Images that the server's generator makes of each class."""
-        draw = torch.Generator().manual_seed(0)  # looking does not move the run's draws
+        """Makes images of each class with the server's generator."""
+        draw = torch.Generator().manual_seed(0)  # not the run's, whose draws must not move
         self._model.eval()
         made = {}
         for c in self._seen:
             y = torch.full((each,), c, device=self._device)
-            noise = torch.randn(each, self._draws.size, generator=draw).to(self._device)
+            noise = torch.randn(each, self._inputs.size, generator=draw).to(self._device)
             made[c] = shown(self._model.make(noise, y), self._mean, self._std)
         return made
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Returns everything, for a checkpoint."""
         return {
             "model": self._model.state_dict(),
             "adversaries": self._adversaries.state(),
-            "draws": self._draws.generator.get_state(),
+            "draws": self._inputs.random.get_state(),
             "seen": self._seen,
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` returned."""
         self._model.load_state_dict(state["model"])
         self._adversaries.load_state(state["adversaries"])
-        self._draws.generator.set_state(state["draws"])
+        self._inputs.random.set_state(state["draws"])
         self._seen = list(state["seen"])
 
 
 def server(parts: GenerativeParts) -> FedCILServer:
-    """The method at the server."""
+    """Builds the method's part at the server."""
     assert isinstance(parts.model, ACGAN)
     return FedCILServer(
         model=parts.model,

@@ -1,0 +1,115 @@
+"""FedCIL: what client and server share — optimisers, random inputs, copies of generators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ofcl.methods.generative.fedcil_losses import generator_loss
+from ofcl.models.generators import ACGAN, ACGAN_NOISE, ACGAN_SIDE, ClassGenerator
+from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
+
+
+class GeneratorInputs:
+    """The random inputs of a generator: noise and classes.
+
+    Args:
+        random: Where they are drawn from.
+        classes: How many classes the generator knows.
+        device: Where it computes.
+    """
+
+    def __init__(self, random: torch.Generator, classes: int, device: torch.device) -> None:
+        self.random, self.size, self._device = random, ACGAN_NOISE + classes, device
+
+    def noise(self, n: int) -> Tensor:
+        """Draws noise (n, 100 + classes)."""
+        return torch.randn(n, self.size, generator=self.random).to(self._device)
+
+    def labels(self, n: int, among: Sequence[int]) -> Tensor:
+        """Draws classes (n,), each of these equally likely."""
+        chosen = torch.randint(len(among), (n,), generator=self.random)
+        return torch.tensor(sorted(among))[chosen].to(self._device)
+
+    def seed(self) -> int:
+        """Draws a seed, for the draws of dropout on the device."""
+        return int(torch.randint(2**62, (1,), generator=self.random))
+
+
+class Adversaries:
+    """The optimisers of an ACGAN's critic and generator, and a step of each.
+
+    Args:
+        gan: The model that they train.
+        lr: Learning rate of both.
+    """
+
+    def __init__(self, gan: ACGAN, lr: float) -> None:
+        self.gan, self._lr = gan, lr
+        self.renew()
+
+    def renew(self) -> None:
+        """Starts both optimisers anew."""
+        of_generator: list[nn.Parameter] = []
+        of_critic: list[nn.Parameter] = []
+        for name, parameter in self.gan.named_parameters():
+            (of_generator if name.startswith("generator.") else of_critic).append(parameter)
+        betas, fused = (0.5, 0.999), of_generator[0].is_cuda
+        self.critic = torch.optim.Adam(of_critic, lr=self._lr, betas=betas, fused=fused)
+        self.generator = torch.optim.Adam(of_generator, lr=self._lr, betas=betas, fused=fused)
+
+    def judge(self, critic_loss: Tensor) -> None:
+        """Takes a step of the critic down its loss."""
+        self.critic.zero_grad()
+        critic_loss.backward()  # type: ignore[no-untyped-call]
+        self.critic.step()
+
+    def deceive(self, noise: Tensor, y: Tensor, penalty: Tensor | float = 0.0) -> Tensor:
+        """Takes a step of the generator; returns its loss.
+
+        Args:
+            noise: (n, 100 + classes).
+            y: The classes (n,) of the images to make.
+            penalty: A term that is added to the loss.
+        """
+        loss = generator_loss(self.gan, self.gan.make(noise, y), y) + penalty
+        self.generator.zero_grad()
+        loss.backward(inputs=list(self.gan.generator.parameters()))  # type: ignore[no-untyped-call]
+        self.generator.step()
+        return loss.detach()
+
+    def state(self) -> State:
+        """Returns the state of both optimisers, for a checkpoint."""
+        return {
+            "critic": optimizer_state(self.critic),
+            "generator": optimizer_state(self.generator),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` returned."""
+        load_optimizer_state(self.critic, state["critic"])
+        load_optimizer_state(self.generator, state["generator"])
+
+
+def frozen_copy(generator: ClassGenerator) -> ClassGenerator:
+    """Copies a generator, in evaluation mode and without gradients."""
+    return copy.deepcopy(generator).eval().requires_grad_(False)
+
+
+def load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> None:
+    """Loads the tensors whose names have a prefix; BatchNorm's counters do not travel."""
+    weights = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+    generator.load_state_dict(weights, strict=False)
+
+
+def refuses(shape: tuple[int, ...]) -> str | None:
+    """Says which images an ACGAN can make, if not those of this shape.
+
+    >>> refuses((1, 28, 28)), refuses((3, 64, 64))
+    (None, 'square images of at most 32 × 32')
+    """
+    _, height, width = shape
+    return None if height == width <= ACGAN_SIDE else "square images of at most 32 × 32"
