@@ -96,7 +96,13 @@ class Bar:
 
 
 class Lines:
-    """One plain line when every client has ended a task."""
+    """Plain lines: one each time that every client has finished a task.
+
+    Args:
+        run: the run.
+        name: the name of the run in the lines.
+        console: where they are printed.
+    """
 
     def __init__(self, run: Run, name: str, console: Console) -> None:
         self._tally, self._name, self._console, self._run = Tally(run), name, console, run

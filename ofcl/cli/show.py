@@ -13,7 +13,11 @@ from ofcl.report.formats import number
 
 
 def percent(value: float | None) -> str:
-    """Writes a percentage with two digits after the point, or a dash for None."""
+    """Writes a percentage with two digits after the point, or a dash for None.
+
+    Args:
+        value: the percentage.
+    """
     return number(value, digits=2)
 
 

@@ -148,6 +148,9 @@ def as_html(report: Report, live: bool = False) -> str:
 def megabytes(count: int) -> str:
     """Writes a number of bytes as megabytes.
 
+    Args:
+        count: the number of bytes.
+
     >>> megabytes(1234567)
     '1.2 MB'
     """

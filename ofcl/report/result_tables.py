@@ -51,17 +51,29 @@ def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
 
 
 def as_markdown(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a page."""
+    """Writes the table for a page.
+
+    Args:
+        lines: the experiments.
+    """
     return formats.as_markdown(COLUMNS, rows(lines))
 
 
 def as_latex(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a paper."""
+    """Writes the table for a paper.
+
+    Args:
+        lines: the experiments.
+    """
     return formats.as_latex(COLUMNS, rows(lines), "lr" + "r" * 6 + "l")
 
 
 def as_csv(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a program: a column for each setting and each number."""
+    """Writes the table for a program: a column for each setting and each number.
+
+    Args:
+        lines: the experiments.
+    """
     settings = list(lines[0].settings) if lines else []
     measured = ("A_over_seeds", "A_over_clients", "F_over_seeds", "F_over_clients", "global_A",
                 "global_F")  # fmt: skip

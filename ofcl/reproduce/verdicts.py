@@ -92,18 +92,30 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a page."""
+    """Writes the table for a page.
+
+    Args:
+        verdicts: our results beside the paper's.
+    """
     return formats.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a paper."""
+    """Writes the table for a paper.
+
+    Args:
+        verdicts: our results beside the paper's.
+    """
     align = "ll" + "r" * (len(COLUMNS) - 3) + "l"
     return formats.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a program: a column for each number."""
+    """Writes the table for a program: a column for each number.
+
+    Args:
+        verdicts: our results beside the paper's.
+    """
     columns = ["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F", "paper_F_std",
                "F", "F_std", "paper_value", "value", "unit", "seeds", "verdict"]  # fmt: skip
     rows = [

@@ -24,7 +24,7 @@ from ofcl.storage.run_directory import RunDirectory
 
 @dataclass(frozen=True)
 class MemoryPlace:
-    """Where the memory of a client is saved.
+    """The place where the memory of a client is saved.
 
     Attributes:
         client: the client's number.

@@ -85,7 +85,12 @@ def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
 
 
 def is_whole(folder: Path, seal: Seal | None) -> bool:
-    """Says whether a folder holds a state that is not damaged."""
+    """Says whether a folder holds a state that is not damaged.
+
+    Args:
+        folder: the folder of the two files.
+        seal: the seal with which they were encrypted, if they were.
+    """
     try:
         read_state(folder, seal)
     except DAMAGE:
@@ -94,12 +99,21 @@ def is_whole(folder: Path, seal: Seal | None) -> bool:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Says whether the files of a state are encrypted."""
+    """Says whether the files of a state are encrypted.
+
+    Args:
+        folder: the folder of the two files.
+    """
     return (folder / "state.sealed").exists()
 
 
 def saved_checksum(folder: Path, seal: Seal | None) -> str:
-    """Reads the checksum that was written with a state."""
+    """Reads the checksum that was written with a state.
+
+    Args:
+        folder: the folder of the two files.
+        seal: the seal with which they were encrypted, if they were.
+    """
     return str(json.loads(_state_text(folder, seal))["sha256"])
 
 
