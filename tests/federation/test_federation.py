@@ -19,7 +19,7 @@ import torch
 from ofcl import OfclError, make_settings
 from ofcl.aggregation import fedavg, weighted_fedavg
 from ofcl.algorithm import federate
-from ofcl.assembly.participants import dataset_parties
+from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.scenario import build_scenario
 from ofcl.engines.gate import Rejected
@@ -28,9 +28,11 @@ from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
 from ofcl.experiment import Run
 from ofcl.federation.party_side.audit import Audit, fields_of
-from ofcl.federation.party_side.flower_client import Fleet, Refused
-from ofcl.federation.party_side.member import Member, leaving, seal_saved
+from ofcl.federation.party_side.flower_calls import Caller, Refused
+from ofcl.federation.party_side.member import Member
 from ofcl.federation.party_side.own_data import open_source, settings_here
+from ofcl.federation.party_side.participation import seal_saved
+from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.server_side.exchange import ASK_AGAIN
 from ofcl.federation.server_side.stage import FederationStage, run_settings
@@ -116,7 +118,7 @@ def hosted(tmp_path, transport, settings=SMALL, federation=FEDERATION, **how):
 
 def locally(**change):
     made = make_settings({**SMALL, "dataset": "digits", "clients": 3, **change})
-    parties = dataset_parties(made, None)
+    parties = dataset_participants(made, None)
     events = list(federate(LocalEngine(parties.clients), parties.server))
     return events, parties.server
 
@@ -128,7 +130,7 @@ def test_parties_learn_bit_for_bit_as_clients_of_one_process(tmp_path):
     run, said = hosted(tmp_path, InProcess(members(tmp_path)))
     events = list(run)
     expected, server = locally()
-    assert_same(run._server.model, server.model)
+    assert_same(run.server.model, server.model)
     assert [e for e in events if isinstance(e, Round)] == [
         e for e in expected if isinstance(e, Round)
     ]
@@ -158,9 +160,9 @@ def test_own_data_are_learned_whole_and_classes_have_the_places_of_the_federatio
         if isinstance(event, Evaluated) and event.task == 1 and event.client == 1:
             break
     assert run.labels == ("a", "ccc", "zzzzzzzzz", "bbbbbb")
-    y = set(transport.members[0]._learner._client.learner.memory.samples.y.tolist())
+    y = set(transport.members[0]._responder._client.learner.memory.samples.y.tolist())
     assert y == {0, 1, 2}
-    assert set(transport.members[1]._learner._client.learner.memory.samples.y.tolist()) == {1, 3}
+    assert set(transport.members[1]._responder._client.learner.memory.samples.y.tolist()) == {1, 3}
     events.close()
 
 
@@ -187,7 +189,7 @@ def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
             transport.away = set()
     assert run.labels == ("x", "y", "rare")
     assert Appeared(2, "rare", 2) in events
-    assert len(run._server.model["head.bias"]) == 3
+    assert len(run.server.model["head.bias"]) == 3
     rounds = [event.clients for event in events if isinstance(event, Round)]
     assert rounds[0] == [0, 1]
     assert [0, 1, 2] in rounds
@@ -220,7 +222,7 @@ def test_streams_ask_for_places_of_labels_and_heads_grow(tmp_path):
     learned = {k: sum(e.samples for e in events if isinstance(e, Learned) and e.client == k)
                for k in range(3)}  # fmt: skip
     assert learned == {0: 120, 1: 120, 2: 120}
-    assert len(run._server.model["head.bias"]) == 5
+    assert len(run.server.model["head.bias"]) == 5
     assert run.settings.streams == ("at each party",) * 3
     assert run.directory.settings().streams == ("at each party",) * 3
 
@@ -234,8 +236,8 @@ def test_statistics_that_do_not_travel_are_not_asked_for(tmp_path, change):
     list(run)
     local = Run(make_settings({**values, "dataset": "digits", "clients": 3}))
     list(local)
-    assert run._server.round == local._server.round > 1
-    assert_same(run._server.model, local._server.model)
+    assert run.server.round == local.server.round > 1
+    assert_same(run.server.model, local.server.model)
     assert not [line for line in said if "rejected" in line]
 
 
@@ -263,7 +265,7 @@ def test_a_late_party_starts_from_the_global_model_and_such_a_run_can_be_resumed
     resumed = Run.resume(tmp_path / "run", tell=lambda _: None, stage=stage)
     list(resumed)
     assert resumed.labels == ("x", "y", "rare")
-    assert len(resumed._server.model["head.bias"]) == 3
+    assert len(resumed.server.model["head.bias"]) == 3
 
 
 # What goes wrong
@@ -281,7 +283,7 @@ def test_a_party_that_is_away_is_not_waited_for_and_comes_back(tmp_path):
     assert rounds[-1] in ([0, 1, 2], [1, 2], [0, 1])
     assert "hospital-b is not connected any more" in said
     assert said.count("hospital-b is connected") == 2
-    counts = [m._learner._client.learned for m in transport.members.values()]
+    counts = [m._responder._client.learned for m in transport.members.values()]
     assert counts == [27, 27, 27]
 
 
@@ -310,13 +312,13 @@ def test_a_run_goes_on_without_a_party_that_leaves_and_ends(tmp_path):
         if isinstance(event, Round) and event.round == 3:
             break
     transport.away = {1}
-    before = transport.members[1]._learner._client.learned
+    before = transport.members[1]._responder._client.learned
     resumed = Run.resume(tmp_path / "run", tell=lambda _: None,
                          stage=FederationStage(WITHOUT_B, tmp_path, transport))  # fmt: skip
     rounds = [event.clients for event in resumed if isinstance(event, Round)]
     assert rounds[-1] == [0, 2]
     assert resumed.result().A is not None
-    learned = [member._learner._client.learned for member in transport.members.values()]
+    learned = [member._responder._client.learned for member in transport.members.values()]
     assert learned == [27, before, 27]
 
 
@@ -365,7 +367,7 @@ def test_a_party_that_is_started_again_is_asked_again(tmp_path):
     run, _ = hosted(tmp_path, transport)
     list(run)
     _, server = locally()
-    assert_same(run._server.model, server.model)
+    assert_same(run.server.model, server.model)
 
 
 def test_who_does_not_answer_in_time_is_told_and_the_round_is_without(tmp_path):
@@ -418,7 +420,7 @@ def test_a_party_that_fails_is_told_of_without_what_it_says(tmp_path, monkeypatc
     assert said.count("hospital-a could not answer; its own log says why") == 2
     assert not any("patients" in line for line in said)
     _, server = locally()
-    assert run._server.round == server.round
+    assert run.server.round == server.round
 
 
 def test_a_killed_server_goes_on_with_the_same_parties(tmp_path):
@@ -432,8 +434,8 @@ def test_a_killed_server_goes_on_with_the_same_parties(tmp_path):
     resumed = Run.resume(tmp_path / "run", tell=lambda _: None, stage=stage)
     list(resumed)
     _, server = locally()
-    assert_same(resumed._server.model, server.model)
-    assert stage.go_on(tmp_path) == f"ofcl federation start {tmp_path} --resume"
+    assert_same(resumed.server.model, server.model)
+    assert stage.resume_command(tmp_path) == f"ofcl federation start {tmp_path} --resume"
 
 
 def test_too_few_parties_are_waited_for_by_name(tmp_path, monkeypatch):
@@ -567,10 +569,9 @@ def test_a_wrong_clock_is_told_from_a_wrong_key():
     def refused(seconds):
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
         response = SimpleNamespace(status_code=401, headers={"date": date})
-        fleet = Fleet.__new__(Fleet)
-        fleet._address = "here:1"
+        caller = Caller("here:1", plain=False, tell=print, leaving=threading.Event())
         with pytest.raises(Refused) as error:
-            fleet._judge(SimpleNamespace(response=response))
+            caller.judge(SimpleNamespace(response=response))
         return str(error.value)
 
     assert re.search(r"clock here is (29|30|31) s ahead of", refused(-30))
@@ -614,7 +615,7 @@ def test_a_party_that_calls_itself_another_is_rejected(tmp_path):
 
     stage = FederationStage(FEDERATION, tmp_path, transport)
     with pytest.raises(KeyboardInterrupt):
-        stage.parties(run_settings(FEDERATION, SMALL), None, _Hooks(pause, said.append))
+        stage.prepare(run_settings(FEDERATION, SMALL), None, _Hooks(pause, said.append))
     assert said[-1] == "rejected what hospital-a has sent: it calls itself 'hospital-b'"
 
 
@@ -755,7 +756,7 @@ def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path):
     run, _ = hosted(tmp_path, silent, settings)
     events = list(run)
     _, plain = locally(aggregation="fedavg")
-    assert_same(run._server.model, plain.model)
+    assert_same(run.server.model, plain.model)
     for event in events:
         if isinstance(event, Evaluated):
             assert {row[0] for task in event.test for row in task} == {-1}
@@ -772,7 +773,7 @@ def test_the_noise_of_privacy_does_not_come_from_the_seed_that_the_server_knows(
     for part in ("a", "b"):
         run, _ = hosted(tmp_path, InProcess(members(tmp_path / part)), settings)
         list(run)
-        models.append(run._server.model["hidden.weight"])
+        models.append(run.server.model["hidden.weight"])
         assert run.epsilon() > 0
     assert not torch.equal(*models)
 

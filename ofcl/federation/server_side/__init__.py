@@ -1,8 +1,12 @@
-"""The server of a federation: whom it waits for, how long, and what it believes.
+"""The server of a federation: whom it lets in, whom it waits for and how long.
 
-stage             a run between parties, as `experiment` drives it
-courier           asks parties and waits for their answers, over any `Transport`
-run_list          one run at a time, and which was the last
-flower_server     Flower's server in this process, behind a guard
-flower_messages   requests and answers of a run as Flower's messages
+server_process     starts the server: one function below `ofcl federation server`
+enrolment          keeps the parties' keys enrolled, and tells who comes and goes
+stage              a run between parties, as `experiment` drives it
+courier            asks parties and waits for their answers, over any `Transport`
+exchange           one exchange: who was asked, by which message, and who has answered
+run_list           one run at a time, and which was the last
+flower_server      Flower's server in this process, behind a guard
+flower_control     the administrator's connection to it
+flower_transport   a `Transport` on it
 """

@@ -1,0 +1,127 @@
+"""Calls of a party to Flower's server: tried until it can be reached, with refusals in words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ofcl.errors import OfclError
+
+TRY_AGAIN = 2.0  # seconds between two tries to reach the server
+TEMPORARY = (502, 503, 504)  # HTTP statuses of a server that will be back
+AHEAD, BEHIND = 4.0, 300.0  # seconds of a clock; Flower refuses five ahead, and 305 behind
+
+
+class Refused(OfclError):
+    """The server does not let this party in."""
+
+
+class RunOver(Exception):
+    """The run of a message has ended."""
+
+
+class Caller:
+    """Calls the server, however long it takes until it can be reached.
+
+    Args:
+        address: The server's host and port.
+        plain: Whether the party speaks to it without TLS.
+        tell: Is given each line of the party's log.
+        leaving: Is set when the process is about to end: then it stops trying.
+    """
+
+    def __init__(
+        self, address: str, *, plain: bool, tell: Callable[[str], None], leaving: threading.Event
+    ) -> None:
+        self._address, self._plain, self._tell, self._leaving = address, plain, tell, leaving
+        self._away = False  # whether it was told that the server cannot be reached
+        self.let_in = False  # whether the server has let the party in
+
+    def call(self, method: Callable[[Any], Any], request: Any) -> Any:
+        """Calls a method of Flower's client until it gives an answer.
+
+        Args:
+            method: The method.
+            request: Its request.
+
+        Returns:
+            The server's answer.
+
+        Raises:
+            Refused: If the server does not let the party in.
+            RunOver: If the run has ended, or the process is about to.
+        """
+        import httpx
+
+        while True:
+            try:
+                answer = method(request)
+            except httpx.TransportError as error:
+                self._judge_transport(error)
+            except httpx.HTTPStatusError as error:
+                self.judge(error)
+            else:
+                if self._away:
+                    self._away = False
+                    self._tell("the server can be reached again")
+                return answer
+            if not self._away:
+                self._away = True
+                self._tell(f"the server at {self._address} cannot be reached; trying again")
+            if self._leaving.wait(TRY_AGAIN):  # this may be a thread that others wait for
+                raise RunOver
+
+    def judge(self, error: Any) -> None:
+        """Raises what a refusal means; returns if another try is worth it.
+
+        Args:
+            error: The `httpx.HTTPStatusError`.
+        """
+        status = error.response.status_code
+        if status in TEMPORARY:
+            return
+        if status == 403:
+            raise RunOver from None
+        if status == 401:
+            raise self._wrong_clock(error.response) or self.unknown_key() from None
+        raise error
+
+    def _wrong_clock(self, response: Any) -> Refused | None:
+        """Finds a clock that is wrong: what a party signs carries the time."""
+        try:
+            server_time = parsedate_to_datetime(response.headers["date"])
+        except (KeyError, ValueError):
+            return None
+        ahead = (datetime.now(UTC) - server_time).total_seconds()
+        if -BEHIND < ahead < AHEAD:
+            return None
+        return Refused(
+            f"the clock here is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the one "
+            f"of the server at {self._address}, which refuses it for that; set both by NTP"
+        )
+
+    def unknown_key(self) -> Refused:
+        """Makes the error of a party whose key the server does not know."""
+        return Refused(
+            f"the server at {self._address} does not know this party's key; the folder that the "
+            "organiser has handed out last holds the right one, unless the party was removed"
+        )
+
+    def _judge_transport(self, error: Any) -> None:
+        import httpx
+
+        text = str(error).lower()
+        if any(word in text for word in ("certificate", "ssl", "tls")):
+            raise Refused(
+                f"the server at {self._address} is not the one of this federation, or does not "
+                f"speak TLS: {error}"
+            ) from None
+        # A server that listens and hangs up on the first word waits for TLS.
+        hung_up = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+        if hung_up and self._plain and not self.let_in:
+            raise Refused(
+                f"the server at {self._address} does not speak plaintext: leave out --insecure"
+            ) from None
