@@ -101,7 +101,11 @@ class Dataset:
         return digest.hexdigest()
 
     def to(self, device: torch.device) -> Dataset:
-        """Copies the samples to a device. The classes stay on the CPU, where they are counted."""
+        """Copies the samples to a device. The classes stay on the CPU, where they are counted.
+
+        Args:
+            device: The device that learns.
+        """
         samples = {name: v.to(device) for name, v in vars(self).items()
                    if name.startswith("x_") and isinstance(v, Tensor)}  # fmt: skip
         return replace(self, **samples)  # type: ignore[arg-type]

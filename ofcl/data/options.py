@@ -24,7 +24,7 @@ class Progress(Protocol):
     """A way to show the progress of a slow loop; the command line draws a bar."""
 
     def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
-        """Yields the items in order, and shows how many are done of `what`."""
+        """Yields the items in order and shows how many of them are done, under the name `what`."""
 
 
 def no_progress(items: Sequence[T], what: str) -> Iterable[T]:

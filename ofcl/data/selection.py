@@ -34,7 +34,12 @@ def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
 
 
 def subset(raw: Raw, how: Reading) -> Raw:
-    """Reduces the train part, and the test part where there is one, to the subset of `how`."""
+    """Reduces the train part, and the test part where there is one, to the subset that is wanted.
+
+    Args:
+        raw: All samples of the dataset.
+        how: The options of reading, with the subset.
+    """
     wanted = how.subset
     train = _subset_of(raw.train, raw, "train", wanted.train_head, wanted.train_per_class)
     if raw.test is None:

@@ -13,6 +13,9 @@ from ofcl.errors import OfclError
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Reads the arrays of an npz file by name.
 
+    Args:
+        path: The file.
+
     Raises:
         OfclError: The file is damaged, is no npz, or could only be read by running code in it.
     """

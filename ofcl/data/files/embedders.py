@@ -72,6 +72,12 @@ def find_embedder(name: str) -> Embedder:
 def load_encoder(embedder: Embedder) -> Encode:
     """Loads a model, onto a GPU where there is one.
 
+    Args:
+        embedder: The model.
+
+    Returns:
+        The function that turns texts into vectors.
+
     Raises:
         OfclError: The model or the package sentence-transformers is not there.
     """

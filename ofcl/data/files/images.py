@@ -147,7 +147,11 @@ def read_images(
 
 
 def image_sizes(paths: Sequence[ImageFile]) -> set[tuple[int, int]]:
-    """Collects the widths and heights of those images that can be read."""
+    """Collects the widths and heights of those images that can be read.
+
+    Args:
+        paths: The image files.
+    """
     sizes = set()
     for path in paths:
         with suppress(UnreadableImage), _opened(path) as image:

@@ -56,6 +56,9 @@ class Table:
 def table_format(path: Path) -> str | None:
     """Tells the format of a table from its file's name: csv, jsonl, parquet, or None.
 
+    Args:
+        path: The file, which need not be there.
+
     >>> table_format(Path("a/b.csv.gz")), table_format(Path("x.NDJSON")), table_format(Path("x.py"))
     ('csv', 'jsonl', None)
     """

@@ -69,6 +69,9 @@ def _without_zeros(name: str, number: int, text: str) -> str:
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file for reading bytes, and unpacks it if its name says that it is packed.
 
+    Args:
+        path: The file.
+
     Raises:
         OfclError: The file cannot be read, or is damaged.
     """

@@ -31,7 +31,11 @@ class IteratorFeed:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples behind those that were taken, all samples of an item together."""
+        """Yields the samples behind those that were taken, all samples of an item together.
+
+        Args:
+            taken: The number of rows of each source that were learned already.
+        """
         start = taken.get("", 0)
         items = self._items(start) if callable(self._items) else self._items
         starts_anew = self.rereads and not callable(self._items)

@@ -34,7 +34,11 @@ class JsonLines:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples of the lines as they come; [] while there is no line in a pipe."""
+        """Yields the samples of the lines as they come; [] while there is no line in a pipe.
+
+        Args:
+            taken: The number of rows of each source that were learned already.
+        """
         reader = SampleReader(self._how, self._task, self.known)
         start = taken.get(SOURCE, 0)
         row = 0 if self.rereads else start

@@ -26,7 +26,7 @@ class PendingSamples:
         self.samples: list[Sample] = []
         self.taken: dict[str, int] = {}
         self._on_skip = on_skip
-        # Counted on arrival, as the queue is asked for a whole batch after every sample.
+        # Counted on arrival: `holds_batch` is called after every sample.
         self._usable_of_task = 0  # at the head, up to the first sample of another task
         self._task_ends = False  # whether there is a sample of another task
 

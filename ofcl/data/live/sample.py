@@ -59,4 +59,9 @@ class Feed(Protocol):
     checkpoints."""
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples behind the first `taken` rows of each source; [] if none is there."""
+        """Yields samples as they come, and [] while there is none.
+
+        Args:
+            taken: For each source, the number of its rows that were learned. A feed that rereads
+                begins behind them; any other goes on with the sample that comes next.
+        """

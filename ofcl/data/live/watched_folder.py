@@ -51,7 +51,11 @@ class WatchedFolder:
         self.known: State = {"read": {}}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples of the files that are there, then of those that appear."""
+        """Yields the samples of the files that are there, then of those that appear.
+
+        Args:
+            taken: The number of rows of each source that were learned already.
+        """
         read: dict[str, list[int]] = self.known["read"]
         # Files of which fewer rows were learned than read, or more (they had grown since they were
         # last read to the end), are read again.
@@ -131,7 +135,11 @@ class _Watch:
 
 
 def visible_files(folder: str) -> Iterator[str]:
-    """Yields the files below a folder, but for hidden and unfinished ones and those of runs."""
+    """Yields the files below a folder, but for hidden and unfinished ones and those of runs.
+
+    Args:
+        folder: The folder.
+    """
     for below, folders, names in os.walk(folder):
         if "settings.toml" in names:
             folders.clear()
