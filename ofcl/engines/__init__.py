@@ -1,8 +1,10 @@
 """Where clients run; every engine runs the same client and the same loop (`algorithm.py`).
 
 local       all clients in this process: the oracle for the others
-remote      clients elsewhere, by requests and replies (`messages`)
+outcomes    the measurements that a client's work on a GPU leaves behind, read later
+remote      clients elsewhere, by requests and replies (`messages`) over a `Channel`
 responder   answers requests for one client, wherever it runs, and saves its state first
 gate        checks every answer before the server does anything with it
-flower/     requests and replies on Flower's simulation engine
+rejection   the checks of single values that the gate is made of
+flower/     a `Channel` to clients in the processes of Flower's simulation engine
 """

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from ofcl.data.dataset import Dataset, Kind
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.engines.gate import Rejected, check_label
+from ofcl.engines.rejection import Rejected, check_label
 from ofcl.errors import OfclError
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings

@@ -9,11 +9,12 @@ import torch
 
 from ofcl import make_settings
 from ofcl.algorithm import federate
-from ofcl.assembly.participants import dataset_parties
+from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.compute.devices import Lanes
-from ofcl.engines.gate import Gate, Rejected
+from ofcl.engines.gate import Gate
 from ofcl.engines.local import LocalEngine
-from ofcl.engines.messages import pack_reply, pack_request, unpack_request
+from ofcl.engines.messages import pack_request, unpack_request
+from ofcl.engines.rejection import Rejected
 from ofcl.engines.remote import RemoteEngine
 from ofcl.engines.responder import OldRequest, Responder
 from ofcl.evaluation.results import summarise
@@ -42,27 +43,27 @@ class Courier:
         """A party's process begins, for the first time or again."""
 
         def make():
-            return dataset_parties(self.settings, self.data).clients[client]
+            return dataset_participants(self.settings, self.data).clients[client]
 
         self.parties[client] = Responder(self.folder / str(client), make)
 
     def carry(self, client, request):
         received = unpack_request(over_the_wire(pack_request(request)))
-        return over_the_wire(pack_reply(self.parties[client].answer(received)))
+        return over_the_wire(self.parties[client].answer(received))
 
     def exchange(self, requests):
         return {client: self.carry(client, request) for client, request in requests.items()}
 
 
 def remotely(tmp_path, settings, data, post=Courier, **how):
-    parties = dataset_parties(settings, data)
+    parties = dataset_participants(settings, data)
     courier = post(tmp_path, parties.settings, data)
     engine = RemoteEngine(settings.clients, courier, run="run", tell=lambda _: None, **how)
     return list(federate(engine, parties.server)), parties.server, courier
 
 
 def locally(settings, data):
-    parties = dataset_parties(settings, data)
+    parties = dataset_participants(settings, data)
     return list(federate(LocalEngine(parties.clients), parties.server)), parties.server
 
 
@@ -203,7 +204,7 @@ def test_with_too_few_clients_it_waits_and_says_for_whom(tmp_path, blobs):
             return super().exchange(there)
 
     settings = make_settings({**TINY, "method": "er", "clients": 3})
-    parties, said = dataset_parties(settings, blobs), []
+    parties, said = dataset_participants(settings, blobs), []
     post = Late(tmp_path, parties.settings, blobs)
     engine = RemoteEngine(3, post, run="run", min_clients=2, tell=said.append)
     rounds = [event for event in federate(engine, parties.server) if isinstance(event, Round)]
@@ -217,7 +218,7 @@ def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, aft
     whole, server, _ = remotely(tmp_path / "whole", settings, blobs)
 
     saved = {}
-    parties = dataset_parties(settings, blobs)
+    parties = dataset_participants(settings, blobs)
     post = Courier(tmp_path / "parties", parties.settings, blobs)
 
     def begin(parties, told):
@@ -233,7 +234,7 @@ def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, aft
         told.append(event)
         if len(told) == after:
             break
-    again = dataset_parties(settings, blobs)
+    again = dataset_participants(settings, blobs)
     events = list(saved["events"])
     engine = begin(again, events)
     engine.load_state(saved["state"]["engine"])
@@ -245,10 +246,10 @@ def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, aft
 
 def test_another_run_begins_anew(tmp_path, blobs):
     settings = make_settings({**TINY, "method": "er"})
-    parties = dataset_parties(settings, blobs)
+    parties = dataset_participants(settings, blobs)
     post = Courier(tmp_path, parties.settings, blobs)
     for run in ("first", "second"):
-        server = dataset_parties(settings, blobs).server
+        server = dataset_participants(settings, blobs).server
         engine = RemoteEngine(2, post, run=run, tell=lambda _: None)
         events = list(federate(engine, server))
         assert sum(isinstance(event, Learned) for event in events) > 20
@@ -258,16 +259,16 @@ def test_another_run_begins_anew(tmp_path, blobs):
 
 
 def gate_of(settings, server, **change):
-    told = (Learned, Evaluated, Remembered)
+    types = (Learned, Evaluated, Remembered)
     how = {"most_samples": 1000, "most_labels": 3, "batch_size": settings.batch_size,
-           "most_tasks": settings.tasks, "told": told, **change}  # fmt: skip
+           "most_tasks": settings.tasks, "event_types": types, **change}  # fmt: skip
     return Gate(server.model, classes=lambda: 6, **how)
 
 
 @pytest.mark.parametrize("change", [{}, {"aggregation": "weighted"}, {"method": "none"}], ids=str)
 def test_what_honest_clients_send_passes(tmp_path, blobs, change):
     settings = make_settings({**TINY, "method": "bi", "clients": 3, **change})
-    gate = gate_of(settings, dataset_parties(settings, blobs).server,
+    gate = gate_of(settings, dataset_participants(settings, blobs).server,
                    class_counts="aggregation" in change)  # fmt: skip
     events, server, _ = remotely(tmp_path / "a", settings, blobs, gate=gate)
     plain, other, _ = remotely(tmp_path / "b", settings, blobs)
@@ -286,7 +287,7 @@ def test_what_honest_clients_send_passes(tmp_path, blobs, change):
 ])  # fmt: skip
 def test_what_would_end_the_servers_run_is_rejected(blobs, classes, extras, problem):
     settings = make_settings({**TINY, "clients": 3})
-    server = dataset_parties(settings, blobs).server
+    server = dataset_participants(settings, blobs).server
     gate = gate_of(settings, server, class_counts=True, extras=bool(extras))
     update = Update(0, dict(server.model), 5, classes, extras)
     if problem is None:
@@ -383,7 +384,7 @@ def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blob
             return answers
 
     settings = make_settings({**TINY, "method": "er", "clients": 3, "q": 1, "burn_in": 0})
-    parties, said = dataset_parties(settings, blobs), []
+    parties, said = dataset_participants(settings, blobs), []
     post = Poisoner(tmp_path / "a", parties.settings, blobs)
     gate = gate_of(settings, parties.server)
     engine = RemoteEngine(3, post, run="run", min_clients=2, gate=gate, tell=said.append)

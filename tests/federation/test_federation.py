@@ -22,9 +22,9 @@ from ofcl.algorithm import federate
 from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.scenario import build_scenario
-from ofcl.engines.gate import Rejected
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Request, pack_request
+from ofcl.engines.rejection import Rejected
 from ofcl.events import Appeared, Evaluated, Learned, Remembered, Round, Skipped
 from ofcl.experiment import Run
 from ofcl.federation.party_side.audit import Audit, fields_of

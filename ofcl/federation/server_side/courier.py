@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ofcl.engines.gate import Rejected
 from ofcl.engines.messages import Request, pack_request
+from ofcl.engines.rejection import Rejected
 from ofcl.federation.server_side.exchange import Exchange, Outstanding
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_introduction
 from ofcl.federation.transport import Transport

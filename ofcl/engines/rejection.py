@@ -1,0 +1,85 @@
+"""Checks of single values that a client has sent; `Rejected` says what cannot be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ofcl.data.files.labels import label_name
+from ofcl.errors import OfclError
+
+LONGEST_LABEL = 200  # letters
+
+
+class Rejected(OfclError):
+    """An answer that cannot be right; the message says why."""
+
+
+def check_label(label: Any) -> None:
+    """Rejects a text that cannot be the name of a class.
+
+    Args:
+        label: What came as a label.
+
+    Raises:
+        Rejected: If it is no text, is too long, or has signs that a label cannot have.
+    """
+    try:
+        good = isinstance(label, str) and len(label) <= LONGEST_LABEL and label_name(label) == label
+    except ValueError:
+        good = False
+    if not good:
+        raise Rejected(f"{str(label)[:40]!r} cannot be the name of a class")
+
+
+def check_hits(hits: Any) -> None:
+    """Rejects counts of right predictions that cannot be.
+
+    Args:
+        hits: What came as counts: for each task rows of class, right predictions and samples.
+    """
+    try:
+        rows = [row for task in hits for row in task]
+        good = all(len(row) == 3 and 0 <= row[1] <= row[2] for row in rows)
+        good = good and all(type(number) is int for row in rows for number in row)
+    except TypeError:
+        good = False
+    if not good:
+        raise Rejected("its counts of right predictions cannot be")
+
+
+def check_same(what: str, given: Any, wanted: Any) -> None:
+    """Rejects a value that is not the expected one, or of another type.
+
+    Args:
+        what: What the value is, in words.
+        given: The value that came.
+        wanted: The expected one.
+    """
+    if type(given) is not type(wanted) or given != wanted:
+        raise Rejected(f"its {what} is {given!r}, not {wanted!r}")
+
+
+def check_count(what: str, value: Any, most: int, least: int = 0) -> None:
+    """Rejects a count that is no whole number between two bounds.
+
+    Args:
+        what: What is counted, in words.
+        value: The value that came.
+        most: The largest count that can be.
+        least: The smallest.
+    """
+    if type(value) is not int or not least <= value <= most:
+        raise Rejected(f"its {what} is {value!r}; expected {least} to {most}")
+
+
+def check_finite(name: str, tensor: Any) -> None:
+    """Rejects a tensor with values that are not finite, and anything that is no tensor.
+
+    Args:
+        name: The name of the tensor.
+        tensor: What came as the tensor.
+    """
+    if not isinstance(tensor, Tensor) or not bool(tensor.isfinite().all()):
+        raise Rejected(f"'{name}' has values that are not finite")
