@@ -12,7 +12,7 @@ from ofcl.compute import cuda_graphs as capture
 from ofcl.events import Learned
 from tests.conftest import TINY
 from tests.conftest import TINY_IMAGES as QUICK
-from tests.engines.test_remote import remotely
+from tests.support.remote import remotely
 
 pytestmark = [
     pytest.mark.cuda,
