@@ -1,4 +1,4 @@
-"""What the README says works as it stands there."""
+"""The README and the pages of docs/: their examples run, their links and paths lead somewhere."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,8 @@ from ofcl.settings.schema import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES_FOR_DEVELOPERS = [*PAGES, ROOT / "CONTRIBUTING.md"]
+FOLDERS = ("ofcl", "tests", "scripts", "examples")
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{n}")
     for page in PAGES
@@ -26,11 +28,45 @@ def test_there_are_examples():
     assert len(BLOCKS) >= 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def label(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)
+def test_paths_of_modules_tests_scripts_and_examples_exist(page):
+    for path in paths_from_the_root(page.read_text()):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)
+def test_modules_named_without_their_whole_path_exist(page):
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    for name in re.findall(r"`([\w/]+\.py)`", page.read_text()):
+        assert any(f"/{path}".endswith(f"/{name}") for path in files), name
+
+
+def paths_from_the_root(text):
+    """Finds the paths in a page that begin with one of `FOLDERS`, wherever they stand."""
+    return re.findall(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./-]*\w/?", text)
+
+
+def test_paths_are_found_in_backquotes_links_and_commands():
+    text = (
+        "`ofcl/a.py`, [b](examples/b.ipynb), `tests/c/`, python scripts/d.py x, /opt/ofcl/e, ofcl/…"
+    )
+    assert paths_from_the_root(text) == [
+        "ofcl/a.py",
+        "examples/b.ipynb",
+        "tests/c/",
+        "scripts/d.py",
+    ]
 
 
 def test_every_setting_that_the_docs_set_exists():
