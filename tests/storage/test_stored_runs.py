@@ -29,7 +29,7 @@ def load_script():
 script = load_script()
 HALF_DONE = sorted(path.parent.name for path in STORED.glob("*/expected.json"))
 RESULTS = json.loads((STORED / "results.json").read_text())
-SLOW = {"published/bi/images"}  # both halves of its name are in other runs
+SLOW = {"published/bi/images"}  # other runs have its protocol, its method and its network
 COUNTS = {"rounds", "bytes_sent", "bytes_received", "skipped", "client", "task", "batches",
           "samples"}  # fmt: skip
 
@@ -51,11 +51,11 @@ def leaves(value, path=()):
 def assert_same(result, expected, same_rounding, images):
     """Compares all that a run came to with what the earlier version came to.
 
-    Where numbers are rounded in the same way, everything has to be the same, up to the order of a
-    sum. Elsewhere all that is counted is the same. There the loss of an MLP differs by up to 4e-4,
-    because another sample was remembered once. Networks with BatchNorm, at their large learning
-    rate, differ by up to 4 %, and so do their accuracies. So other algorithms show on a processor
-    like the first alone; `er` and `bi` differ by 1e-3.
+    A processor that rounds in the same way has to give the same numbers, up to the order of a sum.
+    Another one gives the same counts and about the same loss. For an MLP the loss was measured to
+    differ by at most 4e-4: one other sample was remembered. Networks with BatchNorm differ by up to
+    4 %, and their accuracies too, because they magnify the last bit at their learning rate.
+    Methods differ by 1e-3 or more, so only a processor of the first kind tells them all apart.
     """
     result, expected = leaves(result), leaves(expected)
     assert result.keys() == expected.keys()
