@@ -1,0 +1,158 @@
+"""The server trusts no client: answers that cannot be right are rejected, and change nothing."""
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+from ofcl import make_settings
+from ofcl.algorithm import federate
+from ofcl.assembly.dataset_clients import dataset_participants
+from ofcl.engines.gate import Gate
+from ofcl.engines.rejection import Rejected
+from ofcl.engines.remote import RemoteEngine
+from ofcl.events import Evaluated, Learned, Remembered
+from ofcl.update import Update
+from tests.conftest import TINY
+from tests.support.remote import InProcessChannel, assert_same, over_the_wire, remotely
+
+
+def gate_of(settings, server, **change):
+    types = (Learned, Evaluated, Remembered)
+    how = {"most_samples": 1000, "most_labels": 3, "batch_size": settings.batch_size,
+           "most_tasks": settings.tasks, "event_types": types, **change}  # fmt: skip
+    return Gate(server.model, classes=lambda: 6, **how)
+
+
+@pytest.mark.parametrize("change", [{}, {"aggregation": "weighted"}, {"method": "none"}], ids=str)
+def test_what_honest_clients_send_passes(tmp_path, blobs, change):
+    settings = make_settings({**TINY, "method": "bi", "clients": 3, **change})
+    gate = gate_of(settings, dataset_participants(settings, blobs).server,
+                   class_counts="aggregation" in change)  # fmt: skip
+    events, server, _ = remotely(tmp_path / "a", settings, blobs, gate=gate)
+    plain, other, _ = remotely(tmp_path / "b", settings, blobs)
+    assert_same(server.model, other.model)
+    assert server.round == other.round > 3
+    assert events == plain
+
+
+@pytest.mark.parametrize(("classes", "extras", "problem"), [
+    ({0: 0}, {}, "number of samples of a class is 0; expected 1 to 5"),
+    ({}, {"now": torch.tensor([99])}, "'now' is not a list of classes"),
+    ({}, {"now": torch.tensor([0.5])}, "'now' is not a list of classes"),
+    ({}, {"now": torch.tensor([1]), "past": torch.tensor([-1])}, "'past' is not a list"),
+    ({}, {"past": torch.tensor([1])}, "the classes of its task are missing"),
+    ({0: 5}, {"now": torch.tensor([0, 5])}, None),
+])  # fmt: skip
+def test_what_would_end_the_servers_run_is_rejected(blobs, classes, extras, problem):
+    settings = make_settings({**TINY, "clients": 3})
+    server = dataset_participants(settings, blobs).server
+    gate = gate_of(settings, server, class_counts=True, extras=bool(extras))
+    update = Update(0, dict(server.model), 5, classes, extras)
+    if problem is None:
+        gate._check_update(update, 0)
+    else:
+        with pytest.raises(Rejected, match=problem):
+            gate._check_update(update, 0)
+
+
+def spoil(state, draw):
+    """An answer in which one thing is wrong; what that is, in words."""
+    update = state["update"]
+    name = draw.choice(sorted(update["state"]))
+    tensor = update["state"][name]
+    odd = draw.choice([float("nan"), float("inf"), -float("inf")])
+    number = draw.choice([-1, 10**9, 1.5, "7", None, True, [1]])
+    ways = {
+        "not finite": lambda: tensor.view(-1)[draw.randrange(tensor.numel()) :][:1].fill_(odd),
+        "shape": lambda: update["state"].update({name: draw.choice(
+            [tensor.unsqueeze(0), tensor.flatten()[:0], torch.zeros(7, 5, 3),
+             torch.cat([tensor, tensor, tensor])])}),
+        "type": lambda: update["state"].update({name: draw.choice(
+            [tensor.double(), tensor.half(), tensor.long(), "tensor", None, 3.0])}),
+        "missing": lambda: update["state"].pop(name),
+        "more": lambda: update["state"].update({f"{name}.more": tensor}),
+        "renamed": lambda: update["state"].update({name + "x": update["state"].pop(name)}),
+        "samples": lambda: update.update(samples=number),
+        "classes": lambda: update.update(classes=draw.choice(
+            [[[0, 5]], [[-1, 2]], [["a", 2]], "many", [[1]], 5])),
+        "extras": lambda: update.update(extras={"generator": torch.zeros(2)}),
+        "other client": lambda: draw.choice([state, update]).update(
+            client=draw.choice([1, 99, "0", None])),
+        "exchange": lambda: state.update(exchange=draw.choice([0, 1, 10**6, -1, "2", None])),
+        "run": lambda: state.update(run=draw.choice(["another", "", 5, None])),
+        "status": lambda: state.update(status=draw.choice(["finished", "learning", "boss", 1])),
+        "learned": lambda: state.update(learned=draw.choice([-1, 1.5, "7", None, [1]])),
+        "no update": lambda: state.update(update=None),
+        "field": lambda: state.pop(draw.choice(sorted(state))),
+        "more fields": lambda: state.update(admin=True),
+        "labels": lambda: state.update(labels=draw.choice(
+            ["cat", ["a", "b", "c", "d"], [5], ["a\nb"], [""], ["x" * 201], None, {"a": 1}])),
+        "events": lambda: state.update(events=draw.choice([
+            [{"event": "round", "round": 1, "clients": [0], "samples": [1], "bytes_sent": 0,
+              "bytes_received": 0}],
+            [{"event": "learned", "client": 1, "task": 0, "batches": 1, "samples": 1, "loss": 0.0,
+              "correct": 0}],
+            [{"event": "learned", "client": 0, "task": 0, "batches": 1, "samples": 1, "loss": odd,
+              "correct": 0}],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": [[[0, 9, 1]]],
+              "validation": [], "global_test": []}],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": 5, "validation": [],
+              "global_test": []}],
+            [{"event": "explosion"}], ["text"], 7,
+            [{"event": "appeared", "client": 0, "label": "x", "place": 0}],
+            [{"event": "skipped", "client": 0, "source": "x", "row": 0, "problem": "x"}],
+            *[[{"event": "learned", "client": 0, "task": 0, "batches": 1, "samples": 1, "loss": 1.0,
+                "correct": 0, **odd_event}] for odd_event in (
+                {"batches": "x"}, {"batches": -1}, {"task": [1]}, {"task": 10**9}, {"task": -1},
+                {"samples": 10**6}, {"loss": "x"}, {"loss": None}, {"correct": 2})],
+            [{"event": "evaluated", "client": 0, "task": 0, "test": [[], [], []],
+              "validation": [], "global_test": []}]])),
+        "no state": lambda: update.update(state=draw.choice([None, 5, "x", [], {}])),
+        "odd extras": lambda: update.update(extras=draw.choice([5, None, "x", [1]])),
+    }  # fmt: skip
+    way = draw.choice(sorted(ways))
+    ways[way]()
+    return way
+
+
+def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blobs):
+    draw, spoilt = random.Random(1), Counter()
+
+    class Poisoner(InProcessChannel):
+        """Client 0 sends two hundred and more answers that are wrong before a right one."""
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            if 0 in answers and requests[0].exchange in (2, 4) and answers[0]["update"]:
+                for _ in range(150):
+                    bad = over_the_wire(answers[0])
+                    way = spoil(bad, draw)
+                    assert engine._read(bad, requests[0], 0) is None, way
+                    spoilt[way] += 1
+                del answers[0]  # the round is without it
+            return answers
+
+    class Silent(InProcessChannel):
+        """Client 0 does not answer where the other poisons."""
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            if 0 in answers and requests[0].exchange in (2, 4) and answers[0]["update"]:
+                del answers[0]
+            return answers
+
+    settings = make_settings({**TINY, "method": "er", "clients": 3, "q": 1, "burn_in": 0})
+    parties, said = dataset_participants(settings, blobs), []
+    post = Poisoner(tmp_path / "a", parties.settings, blobs)
+    gate = gate_of(settings, parties.server)
+    engine = RemoteEngine(3, post, run="run", min_clients=2, gate=gate, tell=said.append)
+    events = list(federate(engine, parties.server))
+    assert sum(spoilt.values()) == 300
+    assert len(spoilt) == 21
+    assert len(said) == 300
+    assert all(line.startswith("rejected what client 0 has sent: ") for line in said)
+    expected, server, _ = remotely(tmp_path / "b", settings, blobs, Silent, min_clients=2)
+    assert_same(parties.server.model, server.model)
+    assert events == expected

@@ -1,0 +1,52 @@
+"""The file that names every field that has left a party."""
+
+import json
+
+import pytest
+
+from ofcl.federation.party_side.audit import Audit, fields_of
+from tests.support.federation import (
+    InProcess,
+    hosted,
+    member,
+    members,
+)
+
+
+def test_the_audit_file_lists_every_field_and_its_bytes(tmp_path):
+    transport = InProcess(members(tmp_path))
+    answers = []
+    plain = transport.fetch
+
+    def fetch(messages):
+        found = plain(messages)
+        answers.extend(a.content for a in found.values() if a.content.get("client") == 1)
+        return found
+
+    transport.fetch = fetch
+    run, _ = hosted(tmp_path, transport)
+    list(run)
+    lines = [json.loads(line) for line in
+             (tmp_path / "hospital-b" / "audit.jsonl").read_text().splitlines()]  # fmt: skip
+    assert lines[0]["what"] == "introduction"
+    assert [line["exchange"] for line in lines[1:]] == [a["exchange"] for a in answers]
+    for line, answer in zip(lines[1:], answers, strict=True):
+        named = {field["field"] for field in line["fields"]}
+        assert named == {field["field"] for field in fields_of(answer)}
+        if answer["update"]:
+            tensors = {f"update.state.{name}" for name in answer["update"]["state"]}
+            assert tensors <= named
+            size = sum(t.numel() * 4 for t in answer["update"]["state"].values())
+            counted = [f["bytes"] for f in line["fields"] if f["field"] in tensors]
+            assert sum(counted) == size
+        assert line["bytes"] == sum(field["bytes"] for field in line["fields"])
+    fields = {field["field"].split(".")[0] for line in lines[1:] for field in line["fields"]}
+    assert fields == {"run", "exchange", "client", "status", "learned", "released", "events",
+                      "update", "labels"}  # fmt: skip
+
+
+def test_the_audit_line_is_there_before_the_answer(tmp_path, monkeypatch):
+    party = member(tmp_path, 0)
+    monkeypatch.setattr(Audit, "write", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        party.answer({})

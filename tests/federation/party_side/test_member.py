@@ -1,0 +1,100 @@
+"""A party answers the server, and does not trust it."""
+
+import pytest
+import torch
+
+from ofcl import OfclError, make_settings
+from ofcl.aggregation import fedavg, weighted_fedavg
+from ofcl.engines.messages import Request, pack_request
+from ofcl.events import Evaluated
+from ofcl.federation.party_side.own_data import open_source, settings_here
+from ofcl.federation.setup.organiser import create
+from ofcl.federation.terms import (
+    Terms,
+    pack,
+    travelling_settings,
+    unpack_terms,
+)
+from ofcl.update import Update
+from tests.support.commands import ofcl as command
+from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, locally, member, members
+from tests.support.remote import assert_same, over_the_wire
+
+
+def request_of(run, **settings):
+    """A message of the server as a party gets it."""
+    terms = Terms({**travelling_settings(make_settings(SMALL)), **settings}, 3,
+                  tuple("0123456789"), 10,
+                  open_source({"dataset": "digits"}, True, print).samples())  # fmt: skip
+    request = Request(run, 1, (), {}, {})
+    return over_the_wire({"request": pack_request(request), "terms": pack(terms)})
+
+
+@pytest.mark.parametrize("run", ["../outside", "/etc/x", "", "a/b", "A" * 65, "."])
+def test_a_server_cannot_make_a_party_write_elsewhere(tmp_path, run):
+    party = member(tmp_path / "in", 0)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OfclError, match="that cannot be"):
+        party.answer(request_of(run))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_server_cannot_name_a_partys_paths_or_device(tmp_path):
+    party = member(tmp_path, 0)
+    evil = {"data_root": "/etc", "test": "/etc/passwd", "dataset": "fashion-mini", "device": "mps"}
+    terms = unpack_terms(request_of("ab", **evil)["terms"])
+    assert terms.settings["data_root"] == "/etc"
+    settings = settings_here(terms, {"dataset": "digits"}, clients=3)
+    assert (settings.data_root, settings.test, settings.dataset) == (None, None, "digits")
+    assert settings.device == "auto"
+    with pytest.raises(OfclError, match="unknown setting"):
+        party.answer(request_of("ab", colour="red"))
+
+
+def test_a_party_can_forget_one_sample_or_all(tmp_path):
+    create(tmp_path / "f", FEDERATION)
+    transport = InProcess(members(tmp_path / "f"))
+    run, _ = hosted(tmp_path, transport)
+    list(run)
+    folder = tmp_path / "f" / "hospital-b"
+    code, out, err = command("memory", "list", folder, cwd=tmp_path)
+    assert code == 0, err
+    rows = [line.split() for line in out.splitlines()[1:]]
+    assert len(rows) == 40
+    assert {row[0] for row in rows} == {"1"}
+    assert {row[2] for row in rows} <= set("0123456789")
+    code, out, err = command("memory", "forget", folder, "--id", rows[3][1], cwd=tmp_path)
+    assert (code, out.strip()) == (0, f"client 1 has forgotten {rows[3][1]}"), err
+    assert len(command("memory", "list", folder, cwd=tmp_path)[1].splitlines()) == 40
+    assert command("memory", "clear", folder, cwd=tmp_path)[0] == 2
+    code, out, err = command("memory", "clear", folder, "--yes", cwd=tmp_path)
+    assert (code, out.strip()) == (0, "hospital-b has forgotten 1 runs"), err
+    assert list((folder / "runs").iterdir()) == []
+
+
+def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path):
+    settings = {**SMALL, "aggregation": "weighted"}
+    silent = InProcess(members(tmp_path / "a", class_counts=False))
+    run, _ = hosted(tmp_path, silent, settings)
+    events = list(run)
+    _, plain = locally(aggregation="fedavg")
+    assert_same(run.server.model, plain.model)
+    for event in events:
+        if isinstance(event, Evaluated):
+            assert {row[0] for task in event.test for row in task} == {-1}
+    _, weighted = locally(aggregation="weighted")
+    assert not torch.equal(weighted.model["hidden.weight"], plain.model["hidden.weight"])
+    updates = [Update(0, {"w": torch.tensor([1.0])}, 3, {0: 3}),
+               Update(1, {"w": torch.tensor([4.0])}, 1, {})]  # fmt: skip
+    assert torch.equal(weighted_fedavg(updates)["w"], fedavg(updates)["w"])
+
+
+def test_the_noise_of_privacy_does_not_come_from_the_seed_that_the_server_knows(tmp_path):
+    settings = {**SMALL, "dp_clip": 1.0, "dp_noise": 0.5}
+    models = []
+    for part in ("a", "b"):
+        run, _ = hosted(tmp_path, InProcess(members(tmp_path / part)), settings)
+        list(run)
+        models.append(run.server.model["hidden.weight"])
+        assert run.epsilon() > 0
+    assert not torch.equal(*models)

@@ -1,0 +1,78 @@
+"""A federation in one process: parties, a transport between them, runs on it."""
+
+from dataclasses import replace
+
+from ofcl import OfclError, make_settings
+from ofcl.algorithm import federate
+from ofcl.assembly.dataset_clients import dataset_participants
+from ofcl.engines.local import LocalEngine
+from ofcl.experiment import Run
+from ofcl.federation.party_side.member import Member
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.setup.folders import Federation
+from ofcl.federation.transport import Delivery
+from tests.support.remote import over_the_wire
+
+SMALL = {"method": "bi", "memory": 40, "tasks": 3, "model": "mlp", "hidden": 16, "burn_in": 2,
+         "q": 3, "limit": 9, "min_clients": 3}  # fmt: skip
+PARTIES = ("hospital-a", "hospital-b", "hospital-c")
+FEDERATION = Federation("trial", PARTIES, ("127.0.0.1",), 8000)
+WITHOUT_B = replace(FEDERATION, left=("hospital-b",))
+
+
+class InProcess:
+    """A transport between a server and parties in one process; parties come, go and fail."""
+
+    def __init__(self, members):
+        self.members = dict(members)
+        self.processes = dict.fromkeys(self.members, 0)
+        self.away = set()
+        self.sent, self.lost = {}, set()
+        self.count = 0
+
+    def connected(self):
+        return {k: str(self.processes[k]) for k in self.members if k not in self.away}
+
+    def send(self, party, content):
+        self.count += 1
+        self.sent[str(self.count)] = party, over_the_wire(content)
+        return str(self.count)
+
+    def fetch(self, messages):
+        found = {}
+        for message in messages:
+            party, content = self.sent.pop(message)
+            try:
+                found[message] = Delivery(over_the_wire(self.members[party].answer(content)))
+            except OfclError:
+                found[message] = Delivery(None)
+        return found
+
+    def close(self):
+        self.closed = True
+
+
+def member(folder, number, source=None, **how):
+    folder = folder / PARTIES[number]
+    folder.mkdir(parents=True, exist_ok=True)
+    source = source or open_source({"dataset": "digits"}, True, lambda _: None)
+    return Member(folder, PARTIES[number], number, source, tell=lambda _: None, **how)
+
+
+def members(folder, **how):
+    return {number: member(folder, number, **how) for number in range(3)}
+
+
+def hosted(tmp_path, transport, settings=SMALL, federation=FEDERATION, **how):
+    said = []
+    made = run_settings(federation, settings)
+    stage = FederationStage(federation, tmp_path, transport)
+    return Run(made, stage=stage, tell=said.append, **how), said
+
+
+def locally(**change):
+    made = make_settings({**SMALL, "dataset": "digits", "clients": 3, **change})
+    parties = dataset_participants(made, None)
+    events = list(federate(LocalEngine(parties.clients), parties.server))
+    return events, parties.server
