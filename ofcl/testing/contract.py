@@ -1,0 +1,127 @@
+"""Shared by all contracts: reporting a broken promise, comparing values, saving a state."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ofcl.state import State, flatten, unflatten
+
+
+class ContractBroken(AssertionError):
+    """A part does not keep a promise of its contract."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises an error unless a promise is kept; unlike `assert`, also under `python -O`.
+
+    Args:
+        condition: Whether the promise is kept.
+        message: The promise, what was expected and what came instead.
+
+    Raises:
+        ContractBroken: If it is not.
+    """
+    if not condition:
+        raise ContractBroken(message)
+
+
+def find_difference(first: Any, second: Any, where: str = "") -> str | None:
+    """Finds the first place at which two nested values differ; tensors are compared bit for bit.
+
+    >>> find_difference({"a": [1, torch.zeros(2)]}, {"a": [1, torch.ones(2)]})
+    '.a.1'
+
+    Args:
+        first: Dictionaries and lists of tensors, arrays and plain values.
+        second: The same.
+        where: The path to these values, for the answer.
+
+    Returns:
+        The path of the difference; None if there is none. NaNs are the same as NaNs.
+    """
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        first, second = torch.from_numpy(first), torch.from_numpy(second)
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return None if _are_equal(first, second) else where or "all of it"
+    if isinstance(first, dict) and isinstance(second, dict):
+        if first.keys() != second.keys():
+            return f"{where} (keys {sorted(first)} and {sorted(second)})"
+        pairs = [(f"{where}.{key}", first[key], second[key]) for key in first]
+    elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        if len(first) != len(second):
+            return f"{where} (lengths {len(first)} and {len(second)})"
+        both = zip(first, second, strict=True)
+        pairs = [(f"{where}.{i}", one, other) for i, (one, other) in enumerate(both)]
+    else:
+        is_same = type(first) is type(second) and bool(first == second)
+        return None if is_same else f"{where} ({first!r} and {second!r})"
+    differences = (find_difference(one, other, path) for path, one, other in pairs)
+    return next((difference for difference in differences if difference), None)
+
+
+def _are_equal(first: Tensor, second: Tensor) -> bool:
+    if first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    return torch.equal(first.isnan(), second.isnan()) and torch.equal(
+        first.nan_to_num(), second.nan_to_num()
+    )
+
+
+def save_and_read(state: State, part: str) -> State:
+    """Takes a state through a checkpoint's format, which knows tensors and plain values alone.
+
+    Args:
+        state: The state.
+        part: The name of the part, for the message.
+
+    Returns:
+        A copy of the state, as it would be read from a checkpoint.
+    """
+    try:
+        tensors, tree = flatten(state)
+        plain = json.dumps(tree)
+    except (TypeError, ValueError) as error:
+        raise ContractBroken(
+            f"the state of {part} must be tensors and plain values, to be saved: {error}"
+        ) from error
+    copy: State = unflatten(tensors, json.loads(plain))
+    return copy
+
+
+@contextmanager
+def untouched_generators(part: str) -> Iterator[None]:
+    """Requires that a block of code leaves the global random generators as they were.
+
+    Args:
+        part: The name of the part that runs, for the message.
+    """
+    before = _global_generators()
+    yield
+    for name, state in _global_generators().items():
+        require(
+            find_difference(before[name], state) is None,
+            f"{part} must draw from the generators that it is given; it drew from the global "
+            f"generator of {name}",
+        )
+
+
+def _global_generators() -> dict[str, Any]:
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state(),
+        "random": random.getstate(),
+    }
+
+
+def almost_equal(first: Tensor, second: Tensor, tolerance: float = 1e-4) -> bool:
+    """Says whether two tensors are the same to rounding."""
+    same_form = first.shape == second.shape and first.dtype == second.dtype
+    return same_form and torch.allclose(first, second, atol=tolerance, rtol=tolerance)

@@ -1,0 +1,194 @@
+"""The contracts of a memory, and of the policy that chooses what stays in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+
+from ofcl.data.stream import Batch
+from ofcl.memory.memory import Memory
+from ofcl.memory.policy import Policy, Rekey
+from ofcl.methods.parts import PolicyParts
+from ofcl.models.mlp import MLP
+from ofcl.seeds import generator, private
+from ofcl.testing.contract import find_difference, require, save_and_read, untouched_generators
+from ofcl.uncertainty.perturbations import NoisyCopies
+from ofcl.uncertainty.scorer import Scorer
+from ofcl.uncertainty.scores import find_score
+
+SIZE = 12
+CLASSES, FEATURES = 5, 3
+BATCHES, BATCHES_BETWEEN_ROUNDS = 24, 4
+
+CHOICES: tuple[tuple[Rekey, Literal["bottom", "top"]], ...] = (
+    ("never", "bottom"), ("at-risk", "top"), ("every-round", "bottom"), ("every-batch", "top"),
+)  # fmt: skip
+"""The values of two settings, `rescore` and `keep`, with which a policy is made."""
+
+MakePolicy = Callable[[PolicyParts], Policy]
+
+
+def check_policy(make_policy: MakePolicy) -> None:
+    """Checks that a memory with this policy keeps its promises, whatever the settings say.
+
+    Keys are finite numbers, one a sample, and random ones come from the given generator. The
+    memory keeps the promises of `check_memory`.
+
+    Args:
+        make_policy: Makes the policy of a client, as in `ofcl.methods.Method`.
+
+    Raises:
+        ContractBroken: If one of these promises is not kept.
+    """
+    for rescore, keep in CHOICES:
+        _check_policy_with(make_policy, rescore, keep)
+
+
+def _check_policy_with(
+    make_policy: MakePolicy, rescore: Rekey, keep: Literal["bottom", "top"]
+) -> None:
+    def make_memory() -> Memory:
+        draws = generator(0, "memory of a policy")
+        policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore))
+        return Memory(SIZE, policy, draws)
+
+    with untouched_generators("a policy"):
+        x = torch.randn(4, FEATURES, generator=generator(0, "keys of a policy"))
+        keys = make_memory().policy.key(x)
+    require(
+        keys.shape == (4,) and keys.is_floating_point() and bool(keys.isfinite().all()),
+        f"a policy gives each sample a finite key: of 4 samples came {keys.tolist()}",
+    )
+    check_memory(make_memory)
+
+
+def _make_scorer(score: str) -> Scorer:
+    with private(0, "model of a policy"):
+        model = MLP(FEATURES, 4, CLASSES)
+    return Scorer(
+        model,
+        find_score(score, "scores"),
+        as_of="after-round",
+        perturb=NoisyCopies(copies=3),
+        generator=generator(0, "scorer of a policy"),
+    )
+
+
+def check_memory(make: Callable[[], Memory]) -> None:
+    """Checks that a memory never has too many samples, none twice, and none that did not come.
+
+    If its policy is balanced and its rule `even`, classes are as even as the stream allows, and the
+    memory fills up. Put back from its saved state, it goes on bit for bit alike.
+
+    Args:
+        make: Makes an empty memory for at least five samples that never forgets by age; the same
+            one each time.
+
+    Raises:
+        ContractBroken: If one of these promises is not kept.
+    """
+    batches = _make_batches()
+    with untouched_generators("a memory"):
+        memory = make()
+        arrived: list[int] = []  # the classes of the samples so far
+        for number, batch in enumerate(batches):
+            _offer(memory, number, batch)
+            arrived += batch.y.tolist()
+            _check_contents(memory, arrived)
+            if memory.rule == "even":
+                _check_full(memory, arrived)
+        for middle in (1, BATCHES // 2):
+            _check_saved(make, batches, middle)
+
+
+def _make_batches() -> list[Batch]:
+    """Makes mini-batches in which the first number of each sample is its place in the stream."""
+    draw, batches, arrived = generator(0, "stream for a memory"), [], 0
+    for number in range(BATCHES):
+        n, task = 1 + number % 5, number * 2 // BATCHES  # two tasks
+        rare = torch.rand(n, generator=draw) < 0.2  # the second class of each task
+        y = torch.where(rare, 1, 0) + 2 * task
+        if number == BATCHES - 3:
+            y[0] = CLASSES - 1  # a single sample of the last class
+        places = torch.arange(arrived, arrived + n, dtype=torch.float)
+        others = torch.randn(n, FEATURES - 1, generator=draw)
+        batches.append(Batch(torch.cat([places[:, None], others], 1), y, task))
+        arrived += n
+    return batches
+
+
+def _offer(memory: Memory, number: int, batch: Batch) -> None:
+    """Offers a mini-batch to a memory; now and then a round passes before it."""
+    if number % BATCHES_BETWEEN_ROUNDS == BATCHES_BETWEEN_ROUNDS - 1:
+        memory.before_round()
+        memory.after_round()
+    memory.update(*batch, sorted(set(batch.y.tolist())))
+
+
+def _check_contents(memory: Memory, stream: list[int]) -> None:
+    samples = memory.samples
+    ids = samples.id.tolist()
+    require(
+        len(memory) <= memory.size and len(ids) == len(memory),
+        f"a memory for {memory.size} samples never has more; it has {len(memory)}, and describes "
+        f"{len(ids)}",
+    )
+    require(len(set(ids)) == len(ids), f"no sample is in a memory twice; these are there: {ids}")
+    require(
+        all(0 <= number < len(stream) for number in ids),
+        f"a memory has nothing that was not offered: of {len(stream)} samples it has {ids}",
+    )
+    numbers = memory.x[:, 0].long().tolist()
+    classes = [stream[number] for number in ids]
+    require(
+        numbers == ids and samples.y.tolist() == classes,
+        "samples are in a memory as they were offered, in the order of `samples`: arrivals "
+        f"{ids} of classes {classes} are there as {numbers} of classes {samples.y.tolist()}",
+    )
+
+
+def _check_full(memory: Memory, stream: list[int]) -> None:
+    room = min(memory.size, len(stream))
+    require(
+        len(memory) == room,
+        f"after {len(stream)} samples, {room} are in a memory for {memory.size}; {len(memory)} are",
+    )
+    if not memory.policy.balanced:
+        return
+    arrived, kept = Counter(stream), Counter(memory.samples.y.tolist())
+    most = max(kept.values())
+    for c, n in arrived.items():
+        # A class has less than the others only if a larger share came too late for it.
+        fair = min(n, memory.size // len(arrived))
+        require(
+            kept[c] >= fair or kept[c] >= most - 1,
+            "a balanced memory keeps as many of each class as the stream allows: of "
+            f"{dict(arrived)} it has {dict(kept)}",
+        )
+
+
+def _check_saved(make: Callable[[], Memory], batches: Sequence[Batch], middle: int) -> None:
+    """Lets a memory and one that was put back from its state go on side by side."""
+    first, second = make(), make()
+    for number, batch in enumerate(batches[:middle]):
+        _offer(first, number, batch)
+    second.load_state(save_and_read(first.state(), "a memory"))
+    for number, batch in enumerate(batches[middle:], middle):
+        drawn = [memory.draw(3, exclude_task=0, times=2) for memory in (first, second)]
+        require(
+            torch.equal(*drawn),
+            "a memory that was put back from its state draws the same samples for replay; it "
+            "drew others",
+        )
+        for memory in (first, second):
+            _offer(memory, number, batch)
+    one, other = (save_and_read(memory.state(), "a memory") for memory in (first, second))
+    different = find_difference(one, other)
+    require(
+        different is None,
+        "a memory that was put back from its state goes on bit for bit alike; at the end it "
+        f"differs at {different}",
+    )

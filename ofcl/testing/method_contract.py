@@ -1,0 +1,185 @@
+"""The contract of a method: what every run with it keeps."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ofcl.data.dataset import Dataset
+from ofcl.errors import OfclError
+from ofcl.events import Evaluated, Event, Learned, Round
+from ofcl.experiment import Run
+from ofcl.methods import METHODS, Method
+from ofcl.models.head import outputs, width
+from ofcl.settings.layers import make_settings
+from ofcl.storage.checkpoint import load_checkpoint
+from ofcl.storage.run_directory import RunDirectory
+from ofcl.testing.contract import find_difference, require
+from ofcl.testing.data import TINY, TINY_IMAGES, make_blobs, make_images
+from ofcl.testing.run_contract import check_run
+
+UNNAMED = "method-to-check"  # the name of a method that is not in METHODS
+FEW_STEPS = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}  # of generative methods
+OF_EACH_CLASS = 4  # samples in a stream of which nobody announced the classes
+
+
+def check_method(method: Method, dataset: Dataset | None = None, **settings: Any) -> None:
+    """Checks what every run with a method keeps, in a few short runs on the CPU.
+
+    - A run keeps the promises of `check_run`, and there are rounds.
+    - The same seed gives the same run, another seed another one.
+    - A run that is stopped, and resumed from its directory, ends bit for bit like one that was not.
+    - Nothing leaves a client but the model's tensors, counts, and further tensors, none of which
+      has one of its samples.
+    - Classes that nobody announced are learned, or refused with an `OfclError`.
+
+    Args:
+        method: The method; it need not be in `ofcl.methods.METHODS`.
+        dataset: The data; by default small images for a generative method, else small vectors.
+        settings: Settings by name, other than those of a tiny run.
+
+    Raises:
+        ContractBroken: If one of these promises is not kept.
+    """
+    if dataset is None:
+        dataset = make_blobs() if method.generative is None else make_images(train=12)
+    with _named(method) as name, tempfile.TemporaryDirectory(prefix="ofcl-") as folder:
+        tiny = TINY if dataset.kind == "vector" else {**TINY_IMAGES, **FEW_STEPS}
+        values = {**tiny, "checkpoint_every": 7, "device": "cpu", **settings, "method": name}
+        whole = Run(make_settings(values), dataset, Path(folder) / "whole")
+        result = check_run(whole)
+        require(result.rounds > 0, "clients take part in rounds; there was none")
+        _check_stopped_run(whole, dataset, Path(folder) / "stopped")
+        _check_other_seed(whole, dataset)
+        _check_new_classes(values, dataset)
+
+
+@contextmanager
+def _named(method: Method) -> Iterator[str]:
+    """Gives the name of a method; one that has none is put into `METHODS` for the while."""
+    names = [name for name, known in METHODS.items() if known is method]
+    if names:
+        yield names[0]
+        return
+    METHODS[UNNAMED] = method
+    try:
+        yield UNNAMED
+    finally:
+        del METHODS[UNNAMED]
+
+
+def _check_stopped_run(whole: Run, dataset: Dataset, path: Path) -> None:
+    """Stops a run twice, as if its process were killed, and compares its end with a whole run."""
+    events = whole.events
+    places = [len(events) // 3, len(events) // 2]
+    first = _run_until(Run(whole.settings, dataset, path), places[0])
+    different = find_difference(events[: places[0]], first)
+    require(
+        different is None,
+        f"the same seed gives the same run; its events differ at {different}",
+    )
+    _run_until(Run.resume(path, dataset), places[1])
+    for _ in Run.resume(path, dataset):
+        pass
+    assert whole.directory is not None
+    different = find_difference(_end_of(whole.directory.path), _end_of(path))
+    require(
+        different is None,
+        "a run that is stopped and resumed ends bit for bit like one that was not; it differs at "
+        f"{different}",
+    )
+
+
+def _run_until(run: Run, count: int) -> list[Event]:
+    """Lets a run go on for so many events, and leaves it without saving anything."""
+    iterator, events = iter(run), []
+    for event in iterator:
+        events.append(event)
+        if len(events) == count:
+            break
+    iterator.close()  # type: ignore[attr-defined]
+    return events
+
+
+def _end_of(path: Path) -> dict[str, Any]:
+    """Reads the result of a run and its last state, without what may differ: the time."""
+    result = RunDirectory(path).result()
+    checkpoint = load_checkpoint(path / "checkpoint", print)
+    assert result is not None
+    assert checkpoint is not None
+    return {"result": {**result.to_json(), "seconds": 0}, "state": checkpoint.state}
+
+
+def _check_other_seed(whole: Run, dataset: Dataset) -> None:
+    """Runs the first task with another seed, and looks at the updates of each round."""
+    settings = whole.settings.model_copy(update={"seed": whole.settings.seed + 1})
+    run, learned = Run(settings, dataset), []
+    samples = dataset.prepare(dataset.x_train)
+    for event in run:
+        if isinstance(event, Learned):
+            learned.append(event)
+        elif isinstance(event, Round):
+            _check_updates(run, samples)
+        elif isinstance(event, Evaluated):
+            break
+    run.close()
+    before = [event for event in whole.events if isinstance(event, Learned)][: len(learned)]
+    require(
+        find_difference(before, learned) is not None,
+        "another seed gives another run; all that was learned in the first task was the same",
+    )
+
+
+def _check_updates(run: Run, samples: Tensor) -> None:
+    numel = samples[0].numel()
+    for client in run.clients:
+        update, names = client.update(), client.model.state_dict().keys()
+        require(
+            update.state.keys() <= names,
+            "an update has tensors of the model; it also has "
+            f"{sorted(update.state.keys() - names)}",
+        )
+        for name, value in update.extras.items():
+            require(
+                isinstance(value, Tensor) and bool(value.isfinite().all()),
+                f"besides the model, finite tensors leave a client; '{name}' is {value!r}",
+            )
+            require(
+                not _pieces(samples, numel) & _pieces(value, numel),
+                f"no sample ever leaves a client; '{name}' of its update has one",
+            )
+
+
+def _pieces(values: Tensor, numel: int) -> set[bytes]:
+    """Cuts a tensor into pieces of the size of a sample, to look for samples in it."""
+    if values.numel() % numel:
+        return set()
+    pieces = values.detach().cpu().float().reshape(-1, numel).numpy()
+    return {piece.tobytes() for piece in pieces}
+
+
+def _check_new_classes(values: dict[str, Any], dataset: Dataset) -> None:
+    """Lets streams bring classes one after the other, which nobody has announced."""
+    clients = int(values["clients"])
+    values = {name: v for name, v in values.items() if name not in ("tasks", "checkpoint_every")}
+    rows_of = [(dataset.y_train == c).nonzero()[:, 0].tolist() for c in range(len(dataset.labels))]
+    by_class = [row for rows in rows_of for row in rows[:OF_EACH_CLASS]]
+    rows = by_class * 2  # the second time, a round follows upon each class
+    items = [(dataset.x_train[row], dataset.labels[int(dataset.y_train[row])]) for row in rows]
+    settings = make_settings({**values, "burn_in": 0, "q": 1})
+    try:
+        run = Run(settings, streams=[items[k::clients] for k in range(clients)])
+        check_run(run)
+    except OfclError:
+        return
+    wide = [width(run.server.model), *(outputs(client.model) for client in run.clients)]
+    require(
+        min(wide) >= len(dataset.labels),
+        f"a model has an output for each of the {len(dataset.labels)} classes that have come; the "
+        f"server's and the clients' have {wide}",
+    )
