@@ -1,18 +1,17 @@
-"""What is agreed before and during a run: how samples look, the labels, the settings.
+"""The terms of a run: how samples look, the labels, the settings.
 
-Before a run each party introduces itself: its labels in words and the form of its samples. The
-server makes terms of it, which go out with every request.
+Before a run each party introduces itself: with its labels in words, and the form of its samples.
+From the introductions the server makes the terms, which go out with every request.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from ofcl.data.dataset import Dataset, Kind
-from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.engines.rejection import Rejected, check_label
 from ofcl.errors import OfclError
 from ofcl.settings.rules import AT_PARTY
@@ -28,22 +27,43 @@ Way = Literal["dataset", "stream"]
 
 @dataclass(frozen=True)
 class Samples:
-    """What all parties' samples look like to a model."""
+    """The form of all parties' samples, as a model needs to know it.
+
+    Args:
+        way: Whether they come from datasets or from streams.
+        kind: Images, tables or texts.
+        shape: The shape of one sample.
+        mean: The means of the channels with which images are normalised.
+        std: The deviations of the channels with which images are normalised.
+        embedder: The embedder of texts.
+    """
 
     way: Way
     kind: Kind
     shape: tuple[int, ...]
-    mean: tuple[float, ...]  # with which images are normalised
+    mean: tuple[float, ...]
     std: tuple[float, ...]
-    embedder: str | None  # of texts
+    embedder: str | None
 
     @classmethod
     def of(cls, dataset: Dataset, way: Way, embedder: str | None = None) -> Samples:
-        """The form of a dataset's samples."""
+        """Describes the form of a dataset's samples.
+
+        Args:
+            dataset: The dataset.
+            way: Whether it is learned as a dataset, or stands for a stream.
+            embedder: The embedder of texts.
+        """
         return cls(way, dataset.kind, dataset.shape, dataset.mean, dataset.std, embedder)
 
     def differs(self, other: Samples) -> str | None:
-        """In what it differs from another form, in words; normalisation can be agreed on."""
+        """Says in words in what it differs from another form; None: the samples fit together.
+
+        Another normalisation is no difference: all parties take the first one's.
+
+        Args:
+            other: The other form.
+        """
         for name in ("way", "kind", "shape", "embedder"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {getattr(self, name)}, not {getattr(other, name)}"
@@ -52,31 +72,52 @@ class Samples:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a party tells of itself before a run."""
+    """A party's introduction before a run.
+
+    Args:
+        party: Its name.
+        labels: The labels of its dataset; those of a stream come with it.
+        samples: The form of its samples.
+    """
 
     party: str
-    labels: tuple[str, ...]  # of a dataset; those of a stream come with it
+    labels: tuple[str, ...]
     samples: Samples
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a party must know to take part in a run."""
+    """All that a party must know to take part in a run.
 
-    settings: Mapping[str, Any]  # without those that each party decides for itself
+    Args:
+        settings: The run's settings, without those that each party decides for itself.
+        clients: The number of parties.
+        labels: The labels of all parties; their places are the classes.
+        base: The number of labels that were known when the run began; tasks are made of them.
+        samples: The form of all parties' samples.
+    """
+
+    settings: Mapping[str, Any]
     clients: int
     labels: tuple[str, ...]
-    base: int  # labels that were there when the run began; tasks are made of them
+    base: int
     samples: Samples
 
 
 def pack(value: Introduction | Terms) -> State:
-    """As plain values."""
+    """Converts an introduction or terms to plain values."""
     return asdict(value)
 
 
 def unpack_introduction(state: State) -> Introduction:
-    """The inverse of `pack`; nobody is trusted: `Rejected` says what cannot be."""
+    """Reads an introduction that `pack` has packed; no party is trusted.
+
+    Args:
+        state: What a party has sent.
+
+    Raises:
+        Rejected: If it cannot be right; the error says in what.
+    """
     try:
         samples = unpack_samples(state["samples"])
         introduction = Introduction(state["party"], tuple(state["labels"]), samples)
@@ -88,6 +129,11 @@ def unpack_introduction(state: State) -> Introduction:
         raise Rejected(f"it brings {len(introduction.labels)} labels")
     for label in introduction.labels:
         check_label(label)
+    _check_samples(samples)
+    return introduction
+
+
+def _check_samples(samples: Samples) -> None:
     shape, kind = samples.shape, samples.kind
     if samples.way not in get_args(Way) or kind not in get_args(Kind):
         raise Rejected(f"its samples are {kind!r} of a {samples.way!r}")
@@ -97,15 +143,13 @@ def unpack_introduction(state: State) -> Introduction:
         raise Rejected(f"its samples have the shape {shape}")
     channels = shape[0] if kind == "image" else 0
     numbers = [*samples.mean, *samples.std]
-    if len(numbers) != 2 * channels or not all(
-        isinstance(number, float) and math.isfinite(number) for number in numbers
-    ):
+    finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
+    if len(numbers) != 2 * channels or not finite:
         raise Rejected("its mean and deviation of channels cannot be")
-    return introduction
 
 
 def unpack_terms(state: State) -> Terms:
-    """The inverse of `pack`."""
+    """Reads terms that `pack` has packed."""
     return Terms(
         settings=dict(state["settings"]),
         clients=int(state["clients"]),
@@ -116,19 +160,35 @@ def unpack_terms(state: State) -> Terms:
 
 
 def unpack_samples(state: State) -> Samples:
-    """Samples as they were packed."""
+    """Reads the form of samples from plain values."""
     lists = {name: tuple(state[name]) for name in ("shape", "mean", "std")}
     return Samples(state["way"], state["kind"], **lists, embedder=state["embedder"])
 
 
 def travelling_settings(settings: Settings) -> State:
-    """The settings that parties are told: none names a path, or what a party decides itself."""
+    """Chooses the settings that are sent to parties.
+
+    None of them is a path, or a setting that each party decides for itself.
+
+    Args:
+        settings: The settings of the run.
+    """
     values = settings.model_dump(mode="json")
     return {name: value for name, value in values.items() if name not in AT_PARTY}
 
 
-def agreed(introductions: Mapping[str, Introduction]) -> tuple[tuple[str, ...], Samples]:
-    """The labels of all parties, the first party's first, and the form of their samples."""
+def agree(introductions: Mapping[str, Introduction]) -> tuple[tuple[str, ...], Samples]:
+    """Makes one list of labels, and one form of samples, from the parties' introductions.
+
+    Args:
+        introductions: The introductions by the names of the parties.
+
+    Returns:
+        The labels of all parties, the first party's first, and the first party's form of samples.
+
+    Raises:
+        OfclError: If a party has samples of another form.
+    """
     first, *_ = introductions.values()
     labels: dict[str, None] = {}
     for name, introduction in introductions.items():
@@ -136,32 +196,3 @@ def agreed(introductions: Mapping[str, Introduction]) -> tuple[tuple[str, ...], 
             raise OfclError(f"{name} has other samples than {first.party}: {difference}")
         labels |= dict.fromkeys(introduction.labels)
     return tuple(labels), first.samples
-
-
-class LabelSpace(Vocabulary):
-    """The vocabulary of a federation; it points out labels that look like one another.
-
-    >>> labels = LabelSpace(("Cat",), print)
-    >>> labels.place("c at")
-    the labels 'Cat' and 'c at' differ in case or spaces alone; they are learned as two classes
-    1
-    """
-
-    def __init__(self, labels: Sequence[str], tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self._tell = tell
-        self._spelled: dict[str, str] = {}
-        for label in labels:
-            self.place(label)
-
-    def place(self, label: str) -> int:
-        """The place of a label."""
-        if label not in self:
-            plain = "".join(label.casefold().split())
-            if plain in self._spelled:
-                self._tell(
-                    f"the labels '{self._spelled[plain]}' and '{label}' differ in case or spaces "
-                    "alone; they are learned as two classes"
-                )
-            self._spelled.setdefault(plain, label)
-        return super().place(label)

@@ -9,9 +9,8 @@ from ofcl.engines.rejection import Rejected
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.server_side.stage import run_settings
 from ofcl.federation.terms import (
-    LabelSpace,
     Samples,
-    agreed,
+    agree,
     pack,
     travelling_settings,
     unpack_introduction,
@@ -47,7 +46,7 @@ def test_parties_with_other_samples_are_named(tmp_path):
     found = {"hospital-a": unpack_introduction(over_the_wire(digits)),
              "hospital-b": unpack_introduction(other)}  # fmt: skip
     with pytest.raises(OfclError, match=r"hospital-b has other samples than hospital-a: shape"):
-        agreed(found)
+        agree(found)
 
 
 def test_settings_that_travel_name_no_path_and_nothing_that_a_party_decides():
@@ -59,15 +58,6 @@ def test_settings_that_travel_name_no_path_and_nothing_that_a_party_decides():
         run_settings(FEDERATION, {"dataset": "digits"})
     with pytest.raises(OfclError, match="method is decided for all parties"):
         open_source({"dataset": "digits", "method": "er"}, False, print)
-
-
-def test_labels_that_look_alike_are_pointed_out():
-    said = []
-    labels = LabelSpace(("Type 1", "b"), said.append)
-    assert labels.place("type1") == 2
-    assert labels.place("b") == 1
-    assert len(said) == 1
-    assert "'Type 1' and 'type1'" in said[0]
 
 
 def test_a_form_packs_and_unpacks(tmp_path):

@@ -4,6 +4,7 @@ server_process     starts the server: one function below `ofcl federation server
 enrolment          keeps the parties' keys enrolled, and tells who comes and goes
 stage              a run between parties, as `experiment` drives it
 courier            asks parties and waits for their answers, over any `Transport`
+label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered
 run_list           one run at a time, and which was the last
 flower_server      Flower's server in this process, behind a guard

@@ -27,13 +27,13 @@ from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
 from ofcl.federation.server_side.courier import Courier
+from ofcl.federation.server_side.label_space import LabelSpace
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.terms import (
     MOST_LABELS,
-    LabelSpace,
     Samples,
     Terms,
-    agreed,
+    agree,
     travelling_settings,
     unpack_samples,
 )
@@ -142,7 +142,7 @@ class FederationStage:
         """Asks the parties to introduce themselves, and makes an agreement of what they say."""
         introductions = courier.introductions(self._fewest(settings))
         names = self._federation.parties
-        labels, samples = agreed({names[k]: introductions[k] for k in sorted(introductions)})
+        labels, samples = agree({names[k]: introductions[k] for k in sorted(introductions)})
         return Agreement(secrets.token_hex(8), labels, len(labels), samples)
 
     def _present(self, settings: Settings) -> int:

@@ -1,0 +1,40 @@
+"""The labels of a federation, at its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ofcl.data.live.vocabulary import Vocabulary
+
+
+class LabelSpace(Vocabulary):
+    """The vocabulary of a federation; it points out labels that look like one another.
+
+    Args:
+        labels: The labels that are known at the beginning.
+        tell: Is told of two labels that differ in case or spaces alone.
+
+    >>> labels = LabelSpace(("Cat",), print)
+    >>> labels.place("c at")
+    the labels 'Cat' and 'c at' differ in case or spaces alone; they are learned as two classes
+    1
+    """
+
+    def __init__(self, labels: Sequence[str], tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        self._spelled: dict[str, str] = {}
+        for label in labels:
+            self.place(label)
+
+    def place(self, label: str) -> int:
+        """Gives the place of a label; a new one gets the next."""
+        if label not in self:
+            plain = "".join(label.casefold().split())
+            if plain in self._spelled:
+                self._tell(
+                    f"the labels '{self._spelled[plain]}' and '{label}' differ in case or spaces "
+                    "alone; they are learned as two classes"
+                )
+            self._spelled.setdefault(plain, label)
+        return super().place(label)
