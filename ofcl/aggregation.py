@@ -1,4 +1,4 @@
-"""How the server makes one model of the clients' models: averages, trimmed mean, median."""
+"""Aggregation: one model of the clients' models, by averages, trimmed mean or median."""
 
 from __future__ import annotations
 

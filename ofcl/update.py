@@ -11,7 +11,7 @@ from ofcl.state import Tensors, nbytes
 
 @dataclass(frozen=True)
 class Update:
-    """What a client sends to the server at a communication point.
+    """The message of a client to the server at a communication point.
 
     Args:
         client: The client's number.

@@ -1,4 +1,4 @@
-"""How old the samples of a memory may become, in arrivals and by the clock."""
+"""Expiry: the age at which a memory forgets samples, in arrivals and by the clock."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Memory:
         """Draws the places of different samples at random.
 
         Args:
-            n: How many; fewer where there are not so many.
+            n: How many; fewer if the memory has fewer.
             exclude_task: The task of which no samples are drawn; None: of all.
             times: How often, each time anew.
 

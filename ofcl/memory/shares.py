@@ -1,11 +1,11 @@
-"""How the room of a memory is split over the classes."""
+"""Shares: the room of each class in a memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 ShareRule = Callable[[Mapping[int, int], int], dict[int, int]]
-"""How many samples of each class there are, and the size of the memory → the room of each class."""
+"""The number of samples of each class, and the size of the memory → the room of each class."""
 
 
 def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What a memory knows of its samples besides the samples themselves."""
+"""The table of a memory: class, task, arrival and key of each sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Samples:
-    """What is known of the remembered samples: tensors (n,) on the CPU, with an entry each.
+    """Facts about the remembered samples: tensors (n,) on the CPU, with an entry for each sample.
 
     Args:
         y: The class.

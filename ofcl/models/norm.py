@@ -19,7 +19,7 @@ class BatchNorm(nn.BatchNorm2d):
     """
 
     parts: int | None = None
-    """How many equal parts a batch has in training; None: it is one whole."""
+    """The number of equal parts of a batch in training; None: it is one whole."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalises feature maps (n, channels, height, width)."""

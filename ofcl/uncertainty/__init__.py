@@ -1,4 +1,4 @@
-"""How uncertain a model is about a sample, from its predictions for perturbed copies.
+"""The uncertainty of a model about a sample, from its predictions for perturbed copies.
 
 scores             Bregman information and others: logits of the copies → a number
 scorer             the model that scores, and when it is refreshed

@@ -40,7 +40,7 @@ def flip_matrices(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Turn:
-    """How far images are turned about their centre and scaled, then moved, at random.
+    """The limits of a random turn: images are turned about their centre and scaled, then moved.
 
     Args:
         degrees: The largest angle, to either side.

@@ -37,7 +37,7 @@ from ofcl.state import State, Tensors
 
 
 class FedCIL:
-    """How a client learns by FedCIL.
+    """FedCIL's learner of a client.
 
     Args:
         model: The client's ACGAN.

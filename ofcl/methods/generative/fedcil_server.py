@@ -139,12 +139,12 @@ class FedCILServer:
         """Makes images of each class with the server's generator."""
         draw = torch.Generator().manual_seed(0)  # not the run's, whose draws must not move
         self._model.eval()
-        made = {}
+        images = {}
         for c in self._seen:
             y = torch.full((each,), c, device=self._device)
             noise = torch.randn(each, self._inputs.size, generator=draw).to(self._device)
-            made[c] = shown(self._model.make(noise, y), self._mean, self._std)
-        return made
+            images[c] = shown(self._model.make(noise, y), self._mean, self._std)
+        return images
 
     def state(self) -> State:
         """Returns everything, for a checkpoint."""

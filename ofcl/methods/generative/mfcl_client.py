@@ -39,7 +39,7 @@ HEAD, DISTILLATION = 1.0, 0.1  # weights of the second and the third term
 
 @dataclass
 class Teacher:
-    """What a client keeps of the past tasks.
+    """The teacher of a client: a model and a generator of the past tasks.
 
     Args:
         model: The global model at the end of the last task.
@@ -59,7 +59,7 @@ class Teacher:
 
 
 class MFCL:
-    """How a client learns by MFCL.
+    """MFCL's learner of a client.
 
     Args:
         model: The client's model, with `features` and a linear `head`.
