@@ -9,5 +9,6 @@ exchange           one exchange: who was asked, by which message, and who has an
 run_list           one run at a time, and which was the last
 flower_server      Flower's server in this process, behind a guard
 flower_control     the administrator's connection to it
+flower_run         starts a run on it, and takes the part of the run's server
 flower_transport   a `Transport` on it
 """

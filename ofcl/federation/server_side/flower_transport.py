@@ -1,14 +1,8 @@
-"""A `Transport` on Flower: the server's side of a run, which sends and fetches messages.
-
-Flower runs the server's side of a run as a task that its server hands out. This process takes that
-task itself, so that a run is an ordinary process and no app is started by Flower.
-"""
+"""A `Transport` on Flower: the server's side of a run, which sends and fetches messages."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,29 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ofcl.engines.flower.records import as_records, from_records
 from ofcl.errors import OfclError
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
+from ofcl.federation.server_side.flower_run import start_run, take_task
 from ofcl.federation.transport import Delivery
 from ofcl.state import State
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
 
-STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
-GONE = 5.0  # seconds after which a server that does not answer has gone
 WEEK = 7 * 24 * 3600.0  # seconds that a message may wait for its party
-
-_APP = """[project]
-name = "ofcl-run"
-version = "0.0.0"
-dependencies = []
-
-[tool.flwr.app]
-publisher = "ofcl"
-
-[tool.flwr.app.components]
-serverapp = "ofcl_run:app"
-clientapp = "ofcl_run:app"
-"""
-"""Flower wants to ship code to the parties. This names none, and parties ignore what is shipped."""
 
 
 @dataclass
@@ -65,88 +44,15 @@ class FlowerTransport:
     def __init__(self, server: ServerFolder, *, insecure: bool, lasting: float = WEEK) -> None:
         from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
 
-        self._server, self._insecure, self._lasting = server, insecure, lasting
+        self._server, self._lasting = server, lasting
         self._numbers = {name: k for k, name in enumerate(server.federation.parties)}
         self._control = FlowerControl(server, insecure=insecure)
-        self._run = self._start_run()
-        self._grid = self._take_task()
+        run = start_run(server, self._control)
+        self._grid = take_task(server, run, insecure=insecure)
         self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
         self._beat.start()
         self._nodes: dict[int, int] = {}  # party → Flower's number of its node
         self._arriving: dict[str, _Arriving] = {}  # by the message that they answer
-
-    def _start_run(self) -> int:
-        from flwr.cli.build import build_fab_from_files
-
-        files = {"pyproject.toml": _APP.encode(), "ofcl_run.py": b"app = None\n"}
-        app, _ = build_fab_from_files(files)
-        digest = hashlib.sha256(app).hexdigest()
-        until = time.monotonic() + STARTING
-        while True:  # the server may have been started a moment ago
-            try:
-                return self._control.start_run(app, digest)
-            except ServerUnreachable as error:
-                if time.monotonic() > until:
-                    raise OfclError(
-                        f"no server at {self._server.here} ({error}); start it on this machine: "
-                        f"ofcl federation server {self._server.folder}"
-                    ) from None
-                time.sleep(0.5)
-
-    def _take_task(self) -> Any:
-        """Takes the task of the run, to be its server; gives Flower's grid for it."""
-        from flwr.proto.runtime_pb2 import AcquireTaskRequest
-        from flwr.supercore.constant import TaskType
-        from flwr.supercore.interceptors import (
-            RuntimeVersionHttpInterceptor,
-            SuperExecAuthHttpInterceptor,
-        )
-        from flwr.supercore.runtime import RuntimeHttpClient
-
-        authority = None if self._insecure else self._server.authority.read_bytes()
-        secret = SuperExecAuthHttpInterceptor(
-            master_secret=self._server.secret.read_bytes(),
-            protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
-        )
-        asking = RuntimeHttpClient.from_server_address(
-            server_address=self._server.here,
-            insecure=self._insecure,
-            root_certificates=authority,
-            interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), secret],
-        )
-        until = time.monotonic() + STARTING
-        wanted = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
-        while time.monotonic() < until:
-            token = asking.AcquireTask(wanted).token
-            if not token:
-                time.sleep(0.1)
-                continue
-            if (grid := self._grid_of_task(token, authority)) is not None:
-                return grid
-        raise OfclError("the server has not handed out the run's task")
-
-    def _grid_of_task(self, token: str, authority: bytes | None) -> Any:
-        """Flower's grid for a task; None: the task is of another run, whose process was killed."""
-        from flwr.common.serde import run_from_proto
-        from flwr.proto.runtime_pb2 import PullTaskInputRequest
-        from flwr.supercore.task_identity import TaskIdentity
-        from flwr.superlink.grid import HttpGrid
-
-        grid = HttpGrid(
-            runtime_api_address=self._server.here,
-            insecure=self._insecure,
-            root_certificates=authority,
-            token=token,
-        )
-        grid._retry_invoker.max_time = GONE  # it would try for ever
-        task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
-        if task.run.run_id != self._run:
-            grid.close()
-            return None
-        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
-        TaskIdentity.node_id = task.context.node_id
-        grid.set_run(run_from_proto(task.run))
-        return grid
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:

@@ -1,10 +1,10 @@
-"""The folder of a federation: what is where, at the organiser, the server and the parties.
+"""The folders of a federation: which files the organiser, the server and the parties have.
 
 federation.toml        name, parties, who has left, address; no secrets
 authority/             the key that signs; nobody but the organiser needs it
 server/                certificate and key of the server, the parties' public keys, tokens
-<party>/               to be handed to that party: its key, the authority's certificate, a README
-runs/                  the runs, at the server
+<party>/               handed to that party: its key, the authority's certificate, a README
+runs/                  the run directories, at the server
 """
 
 from __future__ import annotations
@@ -22,18 +22,27 @@ from ofcl.federation.setup.keys import days_left
 
 FILE = "federation.toml"
 PARTY_FILE = "party.toml"
-RENEW_BEFORE = 60  # days before the server's certificate expires, it is said
+RENEW_BEFORE = 60  # days before it expires, the server's certificate should be renewed
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Who takes part, and where the server is."""
+    """The parties of a federation, and where its server is.
+
+    Args:
+        name: The name of the federation.
+        parties: The names of all parties, also of those that have left. Their places are the
+            numbers of the clients.
+        hosts: Names and addresses by which parties reach the server.
+        port: The server's port.
+        left: The parties that do not take part any more.
+    """
 
     name: str
-    parties: tuple[str, ...]  # their places are the numbers of the clients
-    hosts: tuple[str, ...]  # names and addresses of the server, as parties reach it
+    parties: tuple[str, ...]
+    hosts: tuple[str, ...]
     port: int
-    left: tuple[str, ...] = ()  # those of the parties that do not take part any more
+    left: tuple[str, ...] = ()
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -42,38 +51,50 @@ class Federation:
 
     @property
     def gone(self) -> frozenset[int]:
-        """The numbers of those that have left: nobody else gets them."""
+        """The numbers of the parties that have left; no other party gets them."""
         return frozenset(map(self.parties.index, self.left))
 
     @property
     def address(self) -> str:
-        """Where parties find the server."""
+        """The host and port at which parties find the server."""
         return f"{bracketed(self.hosts[0])}:{self.port}"
 
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """What the server needs, and keeps."""
+    """The files that the server needs, and keeps.
+
+    Args:
+        folder: The folder of the federation.
+        federation: The federation, as its file says at the moment.
+    """
 
     folder: Path
     federation: Federation
 
     @property
-    def _own(self) -> Path:
+    def _server(self) -> Path:
         return self.folder / "server"
 
     @property
     def here(self) -> str:
-        """Its address on its own machine."""
+        """The server's host and port on its own machine."""
         host = self._listening.read_text("ascii") if self._listening.exists() else "127.0.0.1"
         return f"{bracketed(host)}:{self.federation.port}"
 
     @property
     def _listening(self) -> Path:
-        return self._own / "listening"
+        return self._server / "listening"
 
     def listen_on(self, host: str) -> None:
-        """Notes where the server can be reached on its own machine."""
+        """Notes where the server can be reached on its own machine.
+
+        Args:
+            host: The address that it listens on.
+
+        Raises:
+            OfclError: If the server's certificate is not for this host.
+        """
         everywhere = host in ("0.0.0.0", "::")
         known = everywhere or is_loopback(host) or host in self.federation.hosts
         if not known:
@@ -87,20 +108,20 @@ class ServerFolder:
     @property
     def authority(self) -> Path:
         """The certificate that vouches for the server."""
-        return self._own / "ca.crt"
+        return self._server / "ca.crt"
 
     @property
     def certificate(self) -> Path:
         """The server's certificate."""
-        return self._own / "server.crt"
+        return self._server / "server.crt"
 
     @property
     def key(self) -> Path:
         """The key of that certificate."""
-        return self._own / "server.key"
+        return self._server / "server.key"
 
     def expiry(self) -> str | None:
-        """What to say of the certificate when it will not be good for much longer."""
+        """Warns in words that the certificate expires soon; None: it is good for long enough."""
         days = min(days_left(path.read_bytes()) for path in (self.certificate, self.authority))
         if days > RENEW_BEFORE:
             return None
@@ -109,36 +130,44 @@ class ServerFolder:
 
     @property
     def secret(self) -> Path:
-        """What the process of a run shows to be given the run's task."""
-        return self._own / "executor.secret"
+        """The secret that the process of a run shows, so that Flower hands it the run's task."""
+        return self._server / "executor.secret"
 
     @property
     def database(self) -> Path:
-        """Where Flower's server keeps its state."""
-        return self._own / "state.db"
+        """The file in which Flower's server keeps its state."""
+        return self._server / "state.db"
 
     @property
     def runs(self) -> Path:
-        """The run directories."""
+        """The folder of the run directories."""
         return self.folder / "runs"
 
     @property
     def current(self) -> Path:
-        """Names the run that is going on, or was last, and the process that runs it."""
-        return self._own / "current.json"
+        """The file that names the run that is going on, or was the last."""
+        return self._server / "current.json"
 
     def token(self) -> str:
-        """What an administrator shows."""
-        return (self._own / "admin.token").read_text(encoding="ascii").strip()
+        """Reads the token that lets an administrator call the server."""
+        return (self._server / "admin.token").read_text(encoding="ascii").strip()
 
     def public_keys(self) -> dict[str, Path]:
-        """The public keys of the parties that take part."""
-        return {party: self._own / "keys" / f"{party}.pub" for party in self.federation.present}
+        """Lists the files with the public keys of the parties that take part, by name."""
+        return {party: self._server / "keys" / f"{party}.pub" for party in self.federation.present}
 
 
 @dataclass(frozen=True)
 class PartyFolder:
-    """What a party was handed, and keeps."""
+    """The files that a party was handed, and keeps.
+
+    Args:
+        folder: The party's folder.
+        federation: The name of the federation.
+        party: The name of the party.
+        number: The number of the party: its place in the federation.
+        server: The server's host and port.
+    """
 
     folder: Path
     federation: str
@@ -153,12 +182,16 @@ class PartyFolder:
 
     @property
     def key(self) -> Path:
-        """The key that says who it is."""
+        """The private key by which the server knows the party."""
         return self.folder / "key"
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Refuses to let two processes be one party, or to change what one is working on."""
+        """Makes this process the only one that uses the folder, within the context.
+
+        Raises:
+            OfclError: If another process is this party, or changes its memory.
+        """
         with (self.folder / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +203,14 @@ class PartyFolder:
 
 
 def load_server(folder: Path) -> ServerFolder:
-    """The federation of a folder, with what its server needs."""
+    """Reads the federation of a folder.
+
+    Args:
+        folder: The folder that `ofcl federation init` has made.
+
+    Raises:
+        OfclError: If it is no such folder.
+    """
     path = folder / FILE
     if not path.exists():
         raise OfclError(
@@ -183,7 +223,14 @@ def load_server(folder: Path) -> ServerFolder:
 
 
 def load_party(folder: Path) -> PartyFolder:
-    """A party's folder."""
+    """Reads a party's folder.
+
+    Args:
+        folder: The folder that the party was handed.
+
+    Raises:
+        OfclError: If it is no such folder.
+    """
     path = folder / PARTY_FILE
     if not path.exists():
         raise OfclError(
@@ -196,12 +243,12 @@ def load_party(folder: Path) -> PartyFolder:
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands in an address: IPv6 in brackets."""
+    """Writes a host as it stands before a port: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, seen by itself alone."""
+    """Tells whether a host is this machine, and no other machine can reach it."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

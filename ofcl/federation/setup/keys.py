@@ -21,7 +21,12 @@ DAYS = 825  # that the server's certificate lasts
 
 @dataclass(frozen=True)
 class Certified:
-    """A key and the certificate for it, both as PEM."""
+    """A private key and the certificate for it.
+
+    Args:
+        key: The private key, as PEM.
+        certificate: The certificate, as PEM.
+    """
 
     key: bytes
     certificate: bytes
@@ -29,22 +34,32 @@ class Certified:
 
 @dataclass(frozen=True)
 class PartyKey:
-    """A key pair in OpenSSH's form, as Flower reads it."""
+    """A party's key pair in OpenSSH's form, as Flower reads it.
+
+    Args:
+        private: The private key.
+        public: The public key.
+    """
 
     private: bytes
     public: bytes
 
 
 def make_authority(name: str) -> Certified:
-    """An authority, which signs for itself."""
+    """Makes an authority for one federation, which signs for itself.
+
+    Args:
+        name: The name of the federation.
+    """
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
         raise OfclError(EXTRA) from None
-    key, issuer = ec.generate_private_key(ec.SECP384R1()), _named(f"{name} (authority)")
+    key = ec.generate_private_key(ec.SECP384R1())
+    issuer = _distinguished_name(f"{name} (authority)")
     certificate = (
-        _begun(issuer, issuer, key.public_key(), 365 * YEARS)
+        _builder(issuer, issuer, key.public_key(), 365 * YEARS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -53,21 +68,24 @@ def make_authority(name: str) -> Certified:
 
 
 def certify(authority: Certified, hosts: Sequence[str]) -> Certified:
-    """A key for a server of these names and addresses, and the authority's certificate for it."""
+    """Makes a key for a server, and a certificate for it.
+
+    Args:
+        authority: Signs the certificate.
+        hosts: The names and addresses of the server.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    key, signing = (
-        ec.generate_private_key(ec.SECP384R1()),
-        load_pem_private_key(authority.key, None),
-    )
+    key = ec.generate_private_key(ec.SECP384R1())
+    signing = load_pem_private_key(authority.key, None)
     assert isinstance(signing, ec.EllipticCurvePrivateKey)
     issuer = x509.load_pem_x509_certificate(authority.certificate).subject
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
     certificate = (
-        _begun(_named(hosts[0]), issuer, key.public_key(), DAYS)
+        _builder(_distinguished_name(hosts[0]), issuer, key.public_key(), DAYS)
         .add_extension(x509.SubjectAlternativeName(list(map(_alternative, hosts))), False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
@@ -78,21 +96,25 @@ def certify(authority: Certified, hosts: Sequence[str]) -> Certified:
 
 
 def days_left(certificate: bytes) -> int:
-    """For how many days a certificate is good; below 0: since when it is not."""
+    """Counts the days for which a certificate is good; below 0: since when it is not.
+
+    Args:
+        certificate: The certificate, as PEM.
+    """
     from cryptography import x509
 
     until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     return (until - datetime.datetime.now(datetime.UTC)).days
 
 
-def _named(common: str) -> x509.Name:
+def _distinguished_name(common: str) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
 
 
-def _begun(
+def _builder(
     subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
     from cryptography import x509
@@ -143,7 +165,7 @@ def _signed(
 
 
 def make_party_key() -> PartyKey:
-    """A new key pair of a party."""
+    """Makes a new key pair for a party."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 

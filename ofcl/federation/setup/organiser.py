@@ -1,4 +1,4 @@
-"""The organiser's work: a federation is made, parties come and leave, certificates are renewed."""
+"""The organiser's work: makes a federation, adds and removes parties, renews certificates."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from ofcl.errors import OfclError, unknown
 from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
 from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
+from ofcl.federation.setup.party_readme import party_readme
 from ofcl.settings.files import to_toml
 from ofcl.storage.atomic_files import write_whole
 
@@ -21,7 +22,15 @@ RESERVED = {"authority", "server", "runs"}
 
 
 def create(folder: Path, federation: Federation) -> None:
-    """Makes the folder with all keys; refuses one that is there."""
+    """Makes the folder of a federation, with all keys and a folder for each party.
+
+    Args:
+        folder: A new folder.
+        federation: Who takes part, and where the server is.
+
+    Raises:
+        OfclError: If the folder exists, or a name or host cannot be used.
+    """
     _check(federation)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OfclError(f"'{folder}' exists; a federation is made in a new folder")
@@ -29,19 +38,27 @@ def create(folder: Path, federation: Federation) -> None:
         (folder / part).mkdir(parents=True)
         (folder / part.split("/")[0]).chmod(0o700)
     authority = make_authority(federation.name)
-    _secret(folder / "authority" / "ca.key", authority.key)
-    _public(folder / "authority" / "ca.crt", authority.certificate)
-    _public(folder / "server" / "ca.crt", authority.certificate)
+    _write_secret(folder / "authority" / "ca.key", authority.key)
+    _write_public(folder / "authority" / "ca.crt", authority.certificate)
+    _write_public(folder / "server" / "ca.crt", authority.certificate)
     _certify_server(folder, authority, federation.hosts)
-    _secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
-    _secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
+    _write_secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
+    _write_secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
     for party in federation.parties:
         _enrol(folder, federation, party)
     _save(folder, federation)
 
 
 def add_party(folder: Path, party: str) -> None:
-    """Makes the folder and the key of one more party; runs that begin from now on have it."""
+    """Makes the folder and the key of one more party; runs that begin from now on have it.
+
+    Args:
+        folder: The folder of the federation.
+        party: The name of the new party.
+
+    Raises:
+        OfclError: If the name cannot be used, or is taken.
+    """
     with _changing(folder) as federation:
         if party in federation.left:
             raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
@@ -54,7 +71,15 @@ def add_party(folder: Path, party: str) -> None:
 
 
 def remove_party(folder: Path, party: str) -> None:
-    """Lets a party take part no more: its key is refused, and nobody waits for it."""
+    """Lets a party take part no more: its key is refused, and no run waits for it.
+
+    Args:
+        folder: The folder of the federation.
+        party: The name of the party.
+
+    Raises:
+        OfclError: If it does not take part, or is the only one.
+    """
     with _changing(folder) as federation:
         if party not in federation.present:
             raise unknown("party", party, federation.present)
@@ -65,7 +90,15 @@ def remove_party(folder: Path, party: str) -> None:
 
 
 def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
-    """Makes a new key and certificate for the server, and for other hosts if any are given."""
+    """Makes a new key and certificate for the server.
+
+    Args:
+        folder: The folder of the federation.
+        hosts: Other names and addresses of the server; none: as before.
+
+    Raises:
+        OfclError: If the authority is not there, or is not the one that the parties know.
+    """
     with _changing(folder) as federation:
         known = load_server(folder).authority.read_bytes()
         paths = [folder / "authority" / name for name in ("ca.key", "ca.crt")]
@@ -90,8 +123,8 @@ def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
 
 @contextmanager
 def _changing(folder: Path) -> Iterator[Federation]:
-    """The federation as it is, while nobody else changes it."""
-    load_server(folder)  # tells what is wrong with the folder
+    """Gives the federation as it is, and lets no other process change it within the context."""
+    load_server(folder)  # says what is wrong with the folder
     path = folder / "server" / "changing.lock"
     with path.open("w") as file:
         _hand_over(path)
@@ -100,27 +133,27 @@ def _changing(folder: Path) -> Iterator[Federation]:
 
 
 def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
-    """Both files are there before the first takes its place."""
-    here = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
-    made, own = certify(authority, [*hosts, *here]), folder / "server"
-    (own / "server.key.new").unlink(missing_ok=True)
-    _secret(own / "server.key.new", made.key)
-    _public(own / "server.crt.new", made.certificate)
+    """Writes key and certificate; both new files are there before one takes its place."""
+    loopback = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
+    certified, server = certify(authority, [*hosts, *loopback]), folder / "server"
+    (server / "server.key.new").unlink(missing_ok=True)
+    _write_secret(server / "server.key.new", certified.key)
+    _write_public(server / "server.crt.new", certified.certificate)
     for name in ("server.key", "server.crt"):
-        (own / f"{name}.new").replace(own / name)
+        (server / f"{name}.new").replace(server / name)
 
 
 def _enrol(folder: Path, federation: Federation, party: str) -> None:
     """Makes the folder of a party."""
     (folder / party).mkdir(mode=0o700)
     key = make_party_key()
-    _secret(folder / party / "key", key.private)
-    _public(folder / "server" / "keys" / f"{party}.pub", key.public)
-    _public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
-    own = {"federation": federation.name, "party": party,
-           "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
-    _public(folder / party / PARTY_FILE, to_toml(own).encode())
-    _public(folder / party / "README.md", _party_readme(federation, party).encode())
+    _write_secret(folder / party / "key", key.private)
+    _write_public(folder / "server" / "keys" / f"{party}.pub", key.public)
+    _write_public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
+    values = {"federation": federation.name, "party": party,
+              "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
+    _write_public(folder / party / PARTY_FILE, to_toml(values).encode())
+    _write_public(folder / party / "README.md", party_readme(federation, party).encode())
 
 
 def _save(folder: Path, federation: Federation) -> None:
@@ -132,14 +165,14 @@ def _save(folder: Path, federation: Federation) -> None:
     _hand_over(folder / FILE)
 
 
-def _secret(path: Path, content: bytes) -> None:
+def _write_secret(path: Path, content: bytes) -> None:
     """Writes a file that only its owner can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     _hand_over(path)
 
 
-def _public(path: Path, content: bytes) -> None:
+def _write_public(path: Path, content: bytes) -> None:
     """Writes a file that everybody may read."""
     path.write_bytes(content)
     path.chmod(0o644)
@@ -147,7 +180,7 @@ def _public(path: Path, content: bytes) -> None:
 
 
 def _hand_over(path: Path) -> None:
-    """Gives a file to whom its folder belongs: an administrator may work for the server's user."""
+    """Gives a file to its folder's owner: an administrator may work for the server's user."""
     owner = path.parent.stat()
     if owner.st_uid != path.stat().st_uid:
         os.chown(path, owner.st_uid, owner.st_gid)
@@ -171,23 +204,3 @@ def _check(federation: Federation) -> None:
     for host in federation.hosts:
         if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", host):
             raise OfclError(f"'{host}' is not a name or address; give it without https:// and port")
-
-
-def _party_readme(federation: Federation, party: str) -> str:
-    return f"""# {party} in the federation "{federation.name}"
-
-This folder is for {party} alone. `key` says who you are: whoever has it can take part as you.
-Keep it where only the account that runs the client can read it, and do not send it by mail.
-
-    pip install 'ofcl[flower]'
-    ofcl federation client {party} --dataset DATA
-
-DATA is a dataset (a folder of images, a CSV or NPZ file, a name of `ofcl data list`), a folder
-in which files arrive (`watch:FOLDER`), or `-` for standard input.
-
-The server is at {federation.address}. Your machine calls it; nothing has to be opened in your
-firewall for incoming connections. Your samples stay here. What leaves is the model, and a few
-counts; `audit.jsonl` in this folder lists every field of every message, and its bytes. The
-memory of samples is in `runs/`: it is personal data. `ofcl federation client --help` says how
-to encrypt it, `ofcl memory forget --help` how to delete a sample from it.
-"""

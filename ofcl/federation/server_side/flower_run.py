@@ -1,0 +1,134 @@
+"""A run on Flower's server: this process starts it, and is its server's side.
+
+Flower runs the server's side of a run as a task that its server hands out. This process takes that
+task itself, so that a run is an ordinary process and no app is started by Flower.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from ofcl.errors import OfclError
+from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
+
+if TYPE_CHECKING:
+    from ofcl.federation.setup.folders import ServerFolder
+
+STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
+GONE = 5.0  # seconds after which a server that does not answer has gone
+
+_APP = """[project]
+name = "ofcl-run"
+version = "0.0.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "ofcl"
+
+[tool.flwr.app.components]
+serverapp = "ofcl_run:app"
+clientapp = "ofcl_run:app"
+"""
+"""Flower wants to ship code to the parties. This names none, and parties ignore what is shipped."""
+
+
+def start_run(server: ServerFolder, control: FlowerControl) -> int:
+    """Starts a run.
+
+    Args:
+        server: The server's folder.
+        control: The administrator's connection to the server.
+
+    Returns:
+        Flower's number of the run.
+
+    Raises:
+        OfclError: If no server runs on this machine.
+    """
+    from flwr.cli.build import build_fab_from_files
+
+    files = {"pyproject.toml": _APP.encode(), "ofcl_run.py": b"app = None\n"}
+    app, _ = build_fab_from_files(files)
+    digest = hashlib.sha256(app).hexdigest()
+    until = time.monotonic() + STARTING
+    while True:  # the server may have been started a moment ago
+        try:
+            return control.start_run(app, digest)
+        except ServerUnreachable as error:
+            if time.monotonic() > until:
+                raise OfclError(
+                    f"no server at {server.here} ({error}); start it on this machine: "
+                    f"ofcl federation server {server.folder}"
+                ) from None
+            time.sleep(0.5)
+
+
+def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
+    """Takes the task of a run: to be its server's side.
+
+    Args:
+        server: The server's folder.
+        run: Flower's number of the run.
+        insecure: Speaks to the server without TLS.
+
+    Returns:
+        Flower's grid, which sends and fetches the run's messages.
+
+    Raises:
+        OfclError: If the server does not hand out the task.
+    """
+    from flwr.proto.runtime_pb2 import AcquireTaskRequest
+    from flwr.supercore.constant import TaskType
+    from flwr.supercore.interceptors import (
+        RuntimeVersionHttpInterceptor,
+        SuperExecAuthHttpInterceptor,
+    )
+    from flwr.supercore.runtime import RuntimeHttpClient
+
+    authority = None if insecure else server.authority.read_bytes()
+    secret = SuperExecAuthHttpInterceptor(
+        master_secret=server.secret.read_bytes(),
+        protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
+    )
+    client = RuntimeHttpClient.from_server_address(
+        server_address=server.here,
+        insecure=insecure,
+        root_certificates=authority,
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), secret],
+    )
+    until = time.monotonic() + STARTING
+    wanted = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
+    while time.monotonic() < until:
+        token = client.AcquireTask(wanted).token
+        if not token:
+            time.sleep(0.1)
+            continue
+        if (grid := _grid_of_task(server.here, token, authority, run)) is not None:
+            return grid
+    raise OfclError("the server has not handed out the run's task")
+
+
+def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -> Any:
+    """Flower's grid for a task; None: the task is of another run, whose process was killed."""
+    from flwr.common.serde import run_from_proto
+    from flwr.proto.runtime_pb2 import PullTaskInputRequest
+    from flwr.supercore.task_identity import TaskIdentity
+    from flwr.superlink.grid import HttpGrid
+
+    grid: Any = HttpGrid(
+        runtime_api_address=address,
+        insecure=authority is None,
+        root_certificates=authority,
+        token=token,
+    )
+    grid._retry_invoker.max_time = GONE  # it would try for ever
+    task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
+    if task.run.run_id != run:
+        grid.close()
+        return None
+    TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+    TaskIdentity.node_id = task.context.node_id
+    grid.set_run(run_from_proto(task.run))
+    return grid
