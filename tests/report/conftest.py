@@ -1,0 +1,40 @@
+"""Runs that several tests of the report look at."""
+
+import threading
+
+import pytest
+
+from ofcl import Run, make_settings
+from ofcl.data.loading import load_dataset
+from ofcl.report.follow import Follower, serve
+from ofcl.report.page import as_html, make_report
+from ofcl.settings import files as settings_files
+from tests.conftest import TINY
+from tests.support.report_pages import METHODS
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The demo's four runs, with shorter streams and smaller memories."""
+    folder = tmp_path_factory.mktemp("demo")
+    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3}
+    data = load_dataset(settings_files.preset("demo")["dataset"])
+    for method in METHODS:
+        made = make_settings(settings_files.preset("demo"), {**shorter, "method": method})
+        for _ in Run(made, data, folder / method):
+            pass
+    return folder
+
+
+@pytest.fixture
+def followed(tmp_path, blobs):
+    """A run that goes on when it is asked to, and the address of its report."""
+    made = make_settings({**TINY, "method": "er", "checkpoint_every": 1})
+    events = iter(Run(made, blobs, tmp_path / "run"))
+    next(events)
+    follower = Follower([tmp_path], lambda: as_html(make_report([tmp_path]), live=True))
+    server = serve(follower)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield events, f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
