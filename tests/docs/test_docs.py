@@ -1,5 +1,6 @@
 """The README and the pages of docs/: their examples run, their links and paths lead somewhere."""
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def test_modules_named_without_their_whole_path_exist(page):
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     for name in re.findall(r"`([\w/]+\.py)`", page.read_text()):
         assert any(f"/{path}".endswith(f"/{name}") for path in files), name
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)
+def test_names_in_the_package_exist(page):
+    for name in re.findall(r"`(ofcl(?:\.\w+)+)", page.read_text()):
+        pkgutil.resolve_name(name)
 
 
 def paths_from_the_root(text):
