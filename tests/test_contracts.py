@@ -1,15 +1,202 @@
-"""What holds for every method, score, aggregation and protocol alike."""
+"""Every member of our own families keeps the contracts that `ofcl.testing` ships."""
 
+import functools
 import itertools
-import math
+import json
+import os
 
+import numpy as np
 import pytest
 import torch
 
-from ofcl import Run, make_settings
-from ofcl.events import Evaluated, Learned, Round
+from ofcl import (
+    ArrayStream,
+    JsonLines,
+    Memory,
+    Policy,
+    Reading,
+    Run,
+    WatchedFolder,
+    make_settings,
+)
+from ofcl.aggregation import fedavg, median, trimmed_mean, weighted_fedavg
+from ofcl.data.live import watched_folder
+from ofcl.data.live.form import Form, Pattern
+from ofcl.data.live.iterator_feed import IteratorFeed
+from ofcl.data.live.live_stream import LiveStream
+from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.events import Round
+from ofcl.memory.policy import random_key
 from ofcl.methods import METHODS
-from tests.conftest import TINY, TINY_IMAGES
+from ofcl.models import MODELS
+from ofcl.seeds import generator
+from ofcl.testing import (
+    TINY,
+    TINY_IMAGES,
+    check_aggregation,
+    check_change,
+    check_feed,
+    check_memory,
+    check_method,
+    check_model,
+    check_perturbation,
+    check_policy,
+    check_run,
+    check_score,
+    check_stream,
+)
+from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.scores import SCORES, find_score
+
+# The parts
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    check_method(METHODS[name])
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.policy])
+def test_policies(name):
+    check_policy(METHODS[name].policy)
+
+
+@pytest.mark.parametrize("rule", ["even", "released"])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_memories(rule, balanced):
+    def make():
+        draws = generator(0, "memory")
+        return Memory(9, Policy(random_key(draws), balanced=balanced), draws, rule)
+
+    check_memory(make)
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("average", ["scores", "softmax"])
+def test_scores(name, average):
+    check_score(find_score(name, average))
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        fedavg,
+        weighted_fedavg,
+        functools.partial(weighted_fedavg, class_weights="task", nested=0.5),
+        trimmed_mean,
+        median,
+    ],
+    ids=["fedavg", "weighted", "weighted as released", "trimmed-mean", "median"],
+)
+def test_aggregations(aggregate):
+    check_aggregation(aggregate)
+
+
+@pytest.mark.parametrize(
+    ("perturbation", "shape"),
+    [
+        (ImageViews(), (1, 8, 8)),
+        (ImageViews(mean=(0.3,) * 3, std=(0.2,) * 3, interpolation="nearest"), (3, 9, 8)),
+        (ImageViews(("crop", "rotate-45", "cutout-10"), draws="batch"), (1, 8, 8)),
+        (ImageViews(pixels="normalised"), (1, 8, 8)),
+        (NoisyCopies(), (6,)),
+    ],
+    ids=repr,
+)
+def test_perturbations(perturbation, shape):
+    check_perturbation(perturbation, shape)
+
+
+@pytest.mark.parametrize("draws", ["sample", "batch"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "nearest"])
+def test_changes(draws, interpolation):
+    check_change(FlipAndRotate(draws, interpolation), (3, 8, 9))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name):
+    check_model(MODELS[name].build)
+
+
+def rows_of_a_stream():
+    """Rows of two numbers in three tasks, of different lengths."""
+    return [([float(n), -1.5], f"class {n % 3}", n // 5) for n in range(13)]
+
+
+def test_array_streams():
+    x, y = torch.arange(26.0).view(13, 2), torch.arange(13) % 3
+    tasks = [np.arange(5), np.arange(5, 5), np.arange(5, 13)]
+    check_stream(lambda: ArrayStream(x, y, tasks, batch_size=2))
+    check_stream(lambda: ArrayStream(x, y, tasks, batch_size=3, limit=1))
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_live_streams(window):
+    def make():
+        words = Vocabulary(("class 0", "class 1", "class 2"))
+        form = Form(Pattern(), window=window)
+        return LiveStream(0, IteratorFeed(rows_of_a_stream()), form, words, batch_size=3)
+
+    check_stream(make)
+
+
+def lines_of_json():
+    return b"".join(
+        json.dumps({"a": x[0], "b": x[1], "label": y}).encode() + b"\n"
+        for x, y, _ in rows_of_a_stream()
+    )
+
+
+@pytest.mark.parametrize("items", ["list", "function", "iterator", "batches"])
+def test_iterator_feeds(items):
+    rows = rows_of_a_stream()
+    batches = [(np.ones((3, 2)) * n, ["a", "b", "c"]) for n in range(4)]
+    make = {
+        "list": lambda: rows,
+        "function": lambda: lambda taken: rows[taken:],
+        "iterator": lambda: iter([*rows[:5], None, *rows[5:]]),
+        "batches": lambda: iter(batches),
+    }[items]
+    check_feed(lambda: IteratorFeed(make()))
+
+
+@pytest.mark.xfail(
+    reason="`yield from` a file closes it with the generator: JsonLines cannot open it again",
+    strict=True,
+    raises=ValueError,
+)
+def test_json_lines_of_a_file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(lines_of_json())
+    with path.open("rb") as file:
+        check_feed(lambda: JsonLines(file, Reading()))
+
+
+def test_json_lines_of_a_pipe():
+    opened = []
+
+    def make():
+        reading, writing = os.pipe()
+        os.write(writing, lines_of_json())
+        os.close(writing)
+        opened.append(os.fdopen(reading, "rb"))
+        return JsonLines(opened[-1], Reading())
+
+    check_feed(make)
+    for file in opened:
+        file.close()
+
+
+def test_watched_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
+    for name in ("first", "second"):
+        rows = "".join(f"{x[0]},{x[1]},{y}\n" for x, y, _ in rows_of_a_stream()[:4])
+        (tmp_path / f"{name}.csv").write_text("a,b,label\n" + rows)
+    check_feed(lambda: WatchedFolder(tmp_path, Reading(), idle=0.0))
+
+
+# Runs: every method × aggregation × protocol, and settings one by one
 
 REMEMBERING = [name for name, method in METHODS.items() if method.generative is None]
 KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if m in ("none", "er", "cbr")
@@ -20,6 +207,7 @@ COMBINATIONS = [
         KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published")
     )
 ] + [("er", "bottom", aggregation, "sound") for aggregation in ("trimmed-mean", "median")]
+ONE_OF_EACH_KIND = ("cutout-10", "rotate-45", "brightness", "crop")  # of perturbations
 
 
 def start(data, values, **more):
@@ -27,30 +215,10 @@ def start(data, values, **more):
 
 
 def check(run):
-    """Runs to the end and checks what must hold of any run; gives its result."""
-    rng = torch.get_rng_state()
-    for event in run:
-        if isinstance(event, Learned):
-            assert math.isfinite(event.loss)
-            assert 0 <= event.correct <= event.samples
-        if isinstance(event, Round):
-            assert len(event.clients) >= 2
-            assert event.bytes_sent > event.bytes_received > 0
-    assert torch.equal(torch.get_rng_state(), rng)  # the global generator is nobody's
-    settings = run.settings
-    ends = [(e.client, e.task) for e in run.events if isinstance(e, Evaluated)]
-    assert sorted(ends) == list(itertools.product(range(settings.clients), range(settings.tasks)))
-    assert sum(e.batches for e in run.events if isinstance(e, Learned)) == run.batches
-    result = run.result()
-    assert 0 <= result.A <= 100
-    assert result.F is not None
+    """Checks a run of which rounds and forgetting are expected; gives its result."""
+    result = check_run(run)
     assert result.rounds > 0
-    for client in run.clients:
-        memory = client.learner.memory
-        assert (memory is None) == (METHODS[settings.method].policy is None)
-        if memory is not None:
-            assert len(memory) <= settings.memory
-            assert memory.samples.id.unique().numel() == len(memory)
+    assert result.F is not None
     return result
 
 
@@ -99,14 +267,8 @@ def test_images_that_are_made(images, method, task_order):
 @pytest.mark.parametrize("kind", ["vector", "image"])
 def test_settings_one_by_one(blobs, images, kind, values):
     data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    tiny = {**tiny, "perturbations": ONE_OF_EACH_KIND}  # `test_images` has all twelve
     check(start(data, {"method": "bi", **tiny}, **values))
-
-
-def test_the_same_seed_gives_the_same_run_and_another_another(blobs):
-    results = [check(start(blobs, {"method": "bi", **TINY}, seed=seed)) for seed in (0, 0, 1)]
-    first, again, other = ({**r.to_json(), "seconds": 0} for r in results)
-    assert first == again
-    assert first["anytime"] != other["anytime"]
 
 
 def test_memory_helps_on_data_that_can_be_learned(blobs):
