@@ -34,11 +34,11 @@ def report(
             raise OfclError("--figures is for a page that is saved; --follow saves nothing")
         _follow(directories, samples, port)
         return
-    made = make_report(directories, samples)
+    content = make_report(directories, samples)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(as_html(made), encoding="utf-8")
-        paths = save_figures(made, figures) if figures is not None else []
+        out.write_text(as_html(content), encoding="utf-8")
+        paths = save_figures(content, figures) if figures is not None else []
     except OSError as error:
         raise OfclError(f"the report cannot be written: {error}") from None
     out_console.print(str(out), highlight=False, soft_wrap=True, markup=False)
