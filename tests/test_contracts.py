@@ -44,6 +44,8 @@ from ofcl.testing import (
     check_run,
     check_score,
     check_stream,
+    make_blobs,
+    make_images,
 )
 from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
 from ofcl.uncertainty.scores import SCORES, find_score
@@ -207,7 +209,8 @@ COMBINATIONS = [
         KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published")
     )
 ] + [("er", "bottom", aggregation, "sound") for aggregation in ("trimmed-mean", "median")]
-ONE_OF_EACH_KIND = ("cutout-10", "rotate-45", "brightness", "crop")  # of perturbations
+FEW_VECTORS, FEW_IMAGES = make_blobs(train=24), make_images(train=16, test=4)
+ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1}
 
 
 def start(data, values, **more):
@@ -223,22 +226,22 @@ def check(run):
 
 
 @pytest.mark.parametrize(("method", "keep", "aggregation", "protocol"), COMBINATIONS)
-def test_vectors(blobs, method, keep, aggregation, protocol):
+def test_vectors(method, keep, aggregation, protocol):
     values = {"method": method, "keep": keep, "aggregation": aggregation, "protocol": protocol}
-    check(start(blobs, values, **TINY))
+    check(start(FEW_VECTORS, values, **TINY))
 
 
 @pytest.mark.parametrize("method", REMEMBERING)
 @pytest.mark.parametrize("protocol", ["sound", "published"])
-def test_images(images, method, protocol):
-    check(start(images, {"method": method, "protocol": protocol}, **TINY_IMAGES))
+def test_images(method, protocol):
+    check(start(FEW_IMAGES, {"method": method, "protocol": protocol}, **ON_FEW_IMAGES))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - set(REMEMBERING)))
 @pytest.mark.parametrize("task_order", ["overlap", "non-overlap"])
-def test_images_that_are_made(images, method, task_order):
+def test_images_that_are_made(method, task_order):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1, "task_order": task_order}
-    check(start(images, {"method": method, **few}, **TINY_IMAGES))
+    check(start(FEW_IMAGES, {"method": method, **few}, **ON_FEW_IMAGES))
 
 
 @pytest.mark.parametrize(
@@ -265,9 +268,8 @@ def test_images_that_are_made(images, method, task_order):
     ids=lambda values: ",".join(f"{k}={v}" for k, v in values.items()),
 )
 @pytest.mark.parametrize("kind", ["vector", "image"])
-def test_settings_one_by_one(blobs, images, kind, values):
-    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
-    tiny = {**tiny, "perturbations": ONE_OF_EACH_KIND}  # `test_images` has all twelve
+def test_settings_one_by_one(kind, values):
+    data, tiny = (FEW_VECTORS, TINY) if kind == "vector" else (FEW_IMAGES, ON_FEW_IMAGES)
     check(start(data, {"method": "bi", **tiny}, **values))
 
 

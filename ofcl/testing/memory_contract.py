@@ -21,7 +21,7 @@ from ofcl.uncertainty.scores import find_score
 
 SIZE = 12
 CLASSES, FEATURES = 5, 3
-BATCHES, BATCHES_BETWEEN_ROUNDS = 24, 4
+BATCHES, BATCHES_BETWEEN_ROUNDS = 18, 4
 
 CHOICES: tuple[tuple[Rekey, Literal["bottom", "top"]], ...] = (
     ("never", "bottom"), ("at-risk", "top"), ("every-round", "bottom"), ("every-batch", "top"),

@@ -47,7 +47,7 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
         ContractBroken: If one of these promises is not kept.
     """
     if dataset is None:
-        dataset = make_blobs() if method.generative is None else make_images(train=12)
+        dataset = make_blobs(train=20) if method.generative is None else make_images(train=12)
     with _named(method) as name, tempfile.TemporaryDirectory(prefix="ofcl-") as folder:
         tiny = TINY if dataset.kind == "vector" else {**TINY_IMAGES, **FEW_STEPS}
         values = {
@@ -61,8 +61,8 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
         whole = Run(make_settings(values), dataset, Path(folder) / "whole")
         result = check_run(whole)
         require(result.rounds > 0, "clients take part in rounds; there was none")
-        _check_stopped_run(whole, dataset, Path(folder) / "stopped")
         _check_other_seed(whole, dataset)
+        _check_stopped_run(whole, dataset, Path(folder) / "stopped")
         _check_new_classes(values, dataset)
 
 
