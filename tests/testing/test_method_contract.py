@@ -10,7 +10,15 @@ from ofcl.events import Evaluated, Learned
 from ofcl.memory.policy import random_key
 from ofcl.methods import METHODS, Generative, Method
 from ofcl.seeds import generator
-from ofcl.testing import TINY, ContractBroken, check_method, check_run, make_blobs, make_images
+from ofcl.testing import (
+    TINY,
+    ContractBroken,
+    check_method,
+    check_run,
+    make_blobs,
+    make_images,
+    method_contract,
+)
 
 FEW = {"tasks": 2, "steps": 1}
 
@@ -52,6 +60,12 @@ def test_a_method_of_somebody_else_passes_and_is_not_left_in_the_table():
 
     check_method(Method("keeps what came first", oldest), **FEW)
     assert before == METHODS
+
+
+def test_outputs_for_classes_that_nobody_announced_are_looked_at(monkeypatch):
+    monkeypatch.setattr(method_contract, "width", lambda model: 2)
+    with pytest.raises(ContractBroken, match="an output for each of the 6 classes.*have .2, 6, 6."):
+        check_method(METHODS["er"], **FEW)
 
 
 # Methods with a learner of their own
