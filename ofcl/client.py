@@ -191,7 +191,7 @@ class Client:
         return event
 
     def _test_global(self, global_model: Tensors) -> list[list[list[int]]]:
-        """HeldOutParts the global model in the place of its own, which is put back."""
+        """Tests the global model in the place of its own, which is put back."""
         self.grow(width(global_model))  # it may have missed the round in which a class came
         own = {name: value.detach().clone() for name, value in self._mixed.items()}
         copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))

@@ -162,11 +162,6 @@ def test_iterator_feeds(items):
     check_feed(lambda: IteratorFeed(make()))
 
 
-@pytest.mark.xfail(
-    reason="`yield from` a file closes it with the generator: JsonLines cannot open it again",
-    strict=True,
-    raises=ValueError,
-)
 def test_json_lines_of_a_file(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(lines_of_json())

@@ -1,10 +1,12 @@
 """From settings to a prepared run: the only room that sees all settings at once.
 
-    resolve        settings in which nothing is left to be found out
-    make_client, make_server    the parts of a run from its settings
-    participants   who takes part: clients of a dataset, or of streams
-    stages         where they learn: in this process, or in those of a simulation
-    checks         what cannot work is refused, in one place
+    stages            where clients learn; each stage prepares a run from its settings
+    dataset_clients   clients with shares of a dataset; `stream_clients`: with streams of their own
+    dealing           how a dataset is read, and dealt to the clients
+    resolve           settings in which nothing is left to be found out
+    checks            what cannot work is refused, in one place
+    make_learner, make_client, make_server    the parts of a run from its settings
+    participants      who takes part, and what is known of them
 
 Used by `experiment`, `federation`, `bench` and the rooms above them.
 """

@@ -13,7 +13,7 @@ from ofcl.data.live.sample import Feed
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.scenario import Share
 from ofcl.data.stream import ArrayStream, Stream
-from ofcl.evaluation.held_out import HeldOut, Tested, HeldOutParts
+from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
 from ofcl.methods import METHODS
 from ofcl.privacy import Privacy
 from ofcl.settings.schema import Settings

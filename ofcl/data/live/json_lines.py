@@ -58,7 +58,8 @@ class JsonLines:
 
     def _lines_of_file(self) -> Iterator[bytes]:
         self._file.seek(0)
-        yield from self._file
+        for line in self._file:  # `yield from` would close the file with the generator
+            yield line
 
     def _lines_of_pipe(self) -> Iterator[bytes | None]:
         """Yields the lines of a pipe without waiting for them: None where there is none yet.
