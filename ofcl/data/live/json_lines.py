@@ -58,7 +58,7 @@ class JsonLines:
 
     def _lines_of_file(self) -> Iterator[bytes]:
         self._file.seek(0)
-        for line in self._file:  # `yield from` would close the file with the generator
+        for line in self._file:  # noqa: UP028 (it would close the file with the generator)
             yield line
 
     def _lines_of_pipe(self) -> Iterator[bytes | None]:
