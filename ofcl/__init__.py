@@ -7,7 +7,7 @@ True
 """
 
 from ofcl.algorithm import federate
-from ofcl.client import Client
+from ofcl.client import Client, Schedule, Sharing
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.json_lines import JsonLines
 from ofcl.data.live.watched_folder import WatchedFolder
@@ -17,6 +17,7 @@ from ofcl.data.scenario import build_scenario
 from ofcl.data.stream import ArrayStream, Batch
 from ofcl.engines.local import LocalEngine
 from ofcl.errors import OfclError
+from ofcl.evaluation.held_out import HeldOut, HeldOutParts
 from ofcl.evaluation.results import Result
 from ofcl.experiment import Run, resume, run
 from ofcl.memory.memory import Memory
@@ -32,6 +33,8 @@ __all__ = [
     "Batch",
     "Client",
     "Dataset",
+    "HeldOut",
+    "HeldOutParts",
     "JsonLines",
     "LocalEngine",
     "Memory",
@@ -40,8 +43,10 @@ __all__ = [
     "Reading",
     "Result",
     "Run",
+    "Schedule",
     "Server",
     "Settings",
+    "Sharing",
     "WatchedFolder",
     "__version__",
     "bregman_information",

@@ -47,7 +47,13 @@ class Engine(Protocol):
         """Hands these clients the global model, and lets all that wait go on."""
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Hands these clients what a method needs for the next task, and lets them begin it."""
+        """Lets these clients begin the next task.
+
+        Args:
+            global_model: The global model.
+            clients: Their numbers.
+            handed: What the server's part of the method hands out for the task; often nothing.
+        """
 
     def released(self) -> int:
         """Counts the updates that have left the client of which most have."""

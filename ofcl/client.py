@@ -42,7 +42,7 @@ class Schedule:
     first_round: Literal["after-burn-in", "at-burn-in"] = "after-burn-in"
 
     def due(self, batches: int) -> bool:
-        """Whether a client that has learned so many mini-batches of its task communicates."""
+        """Whether a client communicates after so many mini-batches of its task."""
         start = self.burn_in + (self.first_round == "after-burn-in")
         return batches > 0 and batches >= start and batches % self.q == 0
 
@@ -152,7 +152,7 @@ class Client:
 
     @property
     def at_task_end(self) -> bool:
-        """Whether it has learned all of its current task and is to be evaluated on it."""
+        """Whether its current task has no mini-batch left, so that `end_task` is next."""
         following = self.stream.next_task()
         return not self.finished and (following is None or following > self.task)
 

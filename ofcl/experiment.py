@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,7 @@ import torch
 from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
+from ofcl.assembly.stream_clients import TestSamples
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
@@ -71,7 +72,7 @@ class Run:
         out: str | Path | None = None,
         *,
         streams: Sequence[Feed | Items] = (),
-        test: Iterable[Any] = (),
+        test: TestSamples = (),
         stage: Stage | None = None,
         load: Loader | None = None,
         tell: Callable[[str], None] = print,
@@ -99,7 +100,7 @@ class Run:
         tell: Callable[[str], None] = print,
         *,
         streams: Sequence[Feed | Items] = (),
-        test: Iterable[Any] = (),
+        test: TestSamples = (),
         stage: Stage | None = None,
         load: Loader | None = None,
     ) -> Run:
@@ -326,7 +327,7 @@ def run(
     dataset: str | Dataset | None = None,
     *,
     streams: Sequence[Feed | Items] = (),
-    test: Iterable[Any] = (),
+    test: TestSamples = (),
     out: str | Path | None = None,
     **settings: Any,
 ) -> Result:
@@ -358,8 +359,6 @@ def run(
     """
     if streams and isinstance(streams, list | tuple):
         settings.setdefault("clients", len(streams))
-    if isinstance(test, str | Path):
-        settings["test"], test = str(test), ()
     if dataset is not None:
         settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
     data = None if isinstance(dataset, str) else dataset
@@ -371,7 +370,7 @@ def resume(
     *,
     dataset: Dataset | None = None,
     streams: Sequence[Feed | Items] = (),
-    test: Iterable[Any] = (),
+    test: TestSamples = (),
 ) -> Result:
     """Goes on with a run that was stopped, as if nothing had happened; a finished one is read.
 

@@ -2,7 +2,10 @@
 
 import functools
 import http.server
+import os
 import threading
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of this process and of all that tests start
 
 import pytest
 import torch

@@ -96,9 +96,10 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path, blobs, change):
     assert ofcl.resume(tmp_path / "run", dataset=blobs).rounds > 0
 
 
-def test_samples_to_test_on_are_for_streams(blobs):
+@pytest.mark.parametrize("engine", ["local", "flower-sim"])
+def test_samples_to_test_on_are_for_streams(blobs, engine):
     with pytest.raises(OfclError, match="test is for streams"):
-        ofcl.run(blobs, test=[([0.0] * 4, "a")], **TINY)
+        ofcl.run(blobs, test=[([0.0] * 4, "a")], engine=engine, **TINY)
 
 
 def test_events_of_a_resumed_run_are_counted_once(tmp_path, blobs):

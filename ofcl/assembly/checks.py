@@ -9,25 +9,25 @@ from collections.abc import Sequence
 
 from ofcl.assembly.dealing import task_lengths
 from ofcl.assembly.make_client import build_schedule
+from ofcl.assembly.resolve import find_device
 from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, unknown
 from ofcl.methods import METHODS
-from ofcl.models import ACGAN_NAME
+from ofcl.models import ACGAN_NAME, MODELS
 from ofcl.settings.schema import Settings
 
 SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
 def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
-    """Refuses a run that cannot work with these settings and samples of this form.
+    """Refuses settings, checked by `check_settings`, that cannot work with samples of this form.
 
     Args:
         settings: The run's settings, resolved.
         dataset: The run's data; their form is enough.
         classes: How many classes are known to come; of streams nobody knows: 0.
     """
-    check_method(settings)
     _check_model(settings, dataset)
     _check_generator(settings, dataset)
     if METHODS[settings.method].policy is not None and settings.memory < classes:
@@ -37,8 +37,16 @@ def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
         )
 
 
-def check_method(settings: Settings) -> None:
-    """Refuses what the method or the engine cannot do, whatever the data are."""
+def check_settings(settings: Settings) -> None:
+    """Refuses what cannot work whatever the data are, before anything is read or waited for.
+
+    Names that nobody knows, and what the method or the engine cannot do.
+    """
+    if settings.method not in METHODS:
+        raise unknown("method", settings.method, METHODS)
+    if settings.model not in {*MODELS, "auto"}:
+        raise unknown("model", settings.model, [*MODELS, "auto"])
+    find_device(settings.device)
     if settings.engine == "flower-sim" and settings.streams:
         raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
     if settings.engine != "local" and settings.stagger:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
-from ofcl.assembly.checks import check_method, check_run, find_oddities
+from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import Loader, build_shares, task_lengths
 from ofcl.assembly.make_client import build_dataset_client
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
-from ofcl.assembly.resolve import check_names, find_device, resolve
+from ofcl.assembly.resolve import find_device, resolve
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
@@ -26,8 +26,8 @@ from ofcl.state import flatten, unflatten
 def dataset_participants(
     settings: Settings,
     dataset: Dataset | None = None,
-    *,
     load: Loader | None = None,
+    *,
     elsewhere: bool = False,
 ) -> Participants:
     """Prepares the clients and the server of a run over a dataset.
@@ -35,12 +35,11 @@ def dataset_participants(
     Args:
         settings: The run's settings.
         dataset: The data; default: those that the settings name.
-        load: Loads them; default: with what it tells printed.
+        load: Loads them; default: a loader that tells nobody.
         elsewhere: Whether the clients are made elsewhere (`ClientFactory`), and none here.
     """
-    check_names(settings)
-    check_method(settings)
-    dataset = dataset or (load or Loader(tell=print))(settings)
+    check_settings(settings)
+    dataset = dataset or (load or Loader())(settings)
     settings = resolve(settings, dataset)
     shares = build_shares(settings, dataset)
     check_run(settings, dataset, len({c for share in shares for task in share.tasks for c in task}))

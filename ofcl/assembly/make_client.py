@@ -59,10 +59,15 @@ def build_schedule(settings: Settings) -> Schedule:
     return Schedule(settings.burn_in, settings.q, settings.first_round)
 
 
+def needs_class_counts(settings: Settings) -> bool:
+    """Whether the server averages by how many samples of each class a client has."""
+    return settings.aggregation == "weighted"
+
+
 def build_sharing(settings: Settings) -> Sharing:
     """Says what clients send, and how they take the global model."""
     return Sharing(
-        class_counts=settings.aggregation == "weighted" and settings.class_counts,
+        class_counts=needs_class_counts(settings) and settings.class_counts,
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
         privacy=Privacy(settings.dp_clip, settings.dp_noise) if settings.dp_clip else None,

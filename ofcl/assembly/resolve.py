@@ -6,9 +6,8 @@ import torch
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.tasks import usual_tasks
-from ofcl.errors import OfclError, unknown
+from ofcl.errors import OfclError
 from ofcl.methods import METHODS
-from ofcl.models import MODELS
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.perturbations import choose_perturbations
 
@@ -20,7 +19,6 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
         settings: The settings as somebody gave them.
         dataset: The run's data; of streams, a dataset without samples that has their form.
     """
-    check_names(settings)
     model = _model(settings, dataset)
     optimizer = settings.optimizer
     if optimizer == "auto":
@@ -52,15 +50,6 @@ def _tasks(settings: Settings, dataset: Dataset) -> int:
     if settings.streams or "tasks" in settings.model_fields_set:
         return settings.tasks
     return min(settings.tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
-
-
-def check_names(settings: Settings) -> None:
-    """Refuses names that nobody knows, before anything is waited for."""
-    if settings.method not in METHODS:
-        raise unknown("method", settings.method, METHODS)
-    if settings.model not in {*MODELS, "auto"}:
-        raise unknown("model", settings.model, [*MODELS, "auto"])
-    find_device(settings.device)
 
 
 def find_device(name: str) -> torch.device:

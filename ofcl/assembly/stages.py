@@ -7,16 +7,16 @@ stage of their own (`federation/server_side/stage.py`).
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ofcl.algorithm import Engine
 from ofcl.assembly.dataset_clients import ClientFactory, dataset_participants, save_dataset
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.participants import Participants
-from ofcl.assembly.stream_clients import stream_participants
+from ofcl.assembly.stream_clients import TestSamples, stream_participants
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed
@@ -30,7 +30,7 @@ from ofcl.storage.run_directory import CLIENTS_RUN
 
 @dataclass(frozen=True)
 class Hooks:
-    """Services of a run for the parts that work for it.
+    """Functions of the run that stages and engines may call.
 
     Args:
         pause: Waits for so many seconds; raises if the run is to end.
@@ -78,12 +78,12 @@ class LocalStage:
         dataset: The data; None: those that the settings name.
         streams: One a client, instead of a dataset; empty: those that the settings name, if any.
         test: Samples to test on, for streams.
-        load: Loads the dataset that the settings name; None: with what it tells printed.
+        load: Loads the dataset that the settings name; None: a loader of its own.
     """
 
     dataset: Dataset | None = None
     streams: Sequence[Feed | Items] = ()
-    test: Iterable[Any] = ()
+    test: TestSamples = ()
     load: Loader | None = None
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
@@ -92,10 +92,9 @@ class LocalStage:
             participants = stream_participants(
                 settings, self.streams, self.test, hooks.pause, known
             )
-        elif self.test:
-            raise OfclError("test is for streams; a dataset has a test part of its own")
         else:
-            participants = dataset_participants(settings, self.dataset, load=self.load)
+            load = self.load or Loader(tell=hooks.tell)
+            participants = dataset_participants(settings, self.dataset, load)
         settings = participants.settings
         engine = LocalEngine(
             participants.clients,
@@ -106,7 +105,7 @@ class LocalStage:
         return Prepared(participants, engine)
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type."""
+        """Says what to type to go on with a run that was stopped."""
         return f"ofcl resume {directory}"
 
 
@@ -119,7 +118,7 @@ class SimulationStage:
     Args:
         dataset: The data; None: those that the settings name.
         out: The run directory; None: a temporary folder.
-        load: Loads the dataset that the settings name; None: with what it tells printed.
+        load: Loads the dataset that the settings name; None: a loader of its own.
     """
 
     def __init__(
@@ -134,9 +133,8 @@ class SimulationStage:
         """Makes the server and the engine that reaches the processes, which make the clients."""
         from ofcl.engines.flower.simulation import Simulation
 
-        participants = dataset_participants(
-            settings, self._dataset, load=self._load, elsewhere=True
-        )
+        load = self._load or Loader(tell=hooks.tell)
+        participants = dataset_participants(settings, self._dataset, load, elsewhere=True)
         settings = participants.settings
         saved = None
         if self._dataset is not None:
@@ -151,7 +149,7 @@ class SimulationStage:
         return Prepared(participants, engine)
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type."""
+        """Says what to type to go on with a run that was stopped."""
         return f"ofcl resume {directory}"
 
 
@@ -159,7 +157,7 @@ def choose_stage(
     settings: Settings,
     dataset: Dataset | None = None,
     streams: Sequence[Feed | Items] = (),
-    test: Iterable[Any] = (),
+    test: TestSamples = (),
     out: Path | None = None,
     load: Loader | None = None,
 ) -> Stage:
@@ -173,6 +171,8 @@ def choose_stage(
         out: The run directory.
         load: Loads the dataset that the settings name.
     """
+    if test and not (streams or settings.streams):
+        raise OfclError("test is for streams; a dataset has a test part of its own")
     if settings.engine == "local":
         return LocalStage(dataset, streams, test, load)
     if settings.engine == "flower":

@@ -10,12 +10,12 @@ from typing import Any
 
 from torch import Tensor
 
-from ofcl.assembly.checks import check_method, check_run
+from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
-from ofcl.assembly.resolve import check_names, find_device, resolve
+from ofcl.assembly.resolve import find_device, resolve
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
 from ofcl.data.live.form import Pattern
@@ -30,13 +30,16 @@ from ofcl.settings.rules import check_combination
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 
+TestSamples = Iterable[Any] | str | Path
+"""Samples to test on: (x, label) each, or a file or folder of them."""
+
 ITERATOR = "iterator"  # what the settings say of a stream that only Python can open again
 
 
 def stream_participants(
     settings: Settings,
     streams: Sequence[Feed | Items],
-    test: Iterable[Any],
+    test: TestSamples,
     pause: Callable[[float], None],
     known: State | None = None,
 ) -> Participants:
@@ -45,15 +48,17 @@ def stream_participants(
     Args:
         settings: The run's settings; they name the streams unless `streams` are given.
         streams: One a client, handed over from Python; empty: those that the settings name.
-        test: Samples to test on, handed over from Python.
+        test: Samples to test on, or the file or folder of them, handed over from Python.
         pause: Waits for so many seconds; it may raise to end the run.
         known: What a run that is resumed has seen of its streams.
     """
-    check_names(settings)
+    if isinstance(test, str | Path):
+        settings, test = settings.model_copy(update={"test": str(test)}), ()
+    check_settings(settings)
     feeds, names = open_feeds(settings, streams)
     settings = settings.model_copy(update={"streams": names})
     check_combination(settings)
-    check_method(settings)
+    check_settings(settings)  # now that it has streams
     settings = _settled(settings)
     pattern, vocabulary = Pattern(), Vocabulary()
     if known is not None:
@@ -92,7 +97,7 @@ def stream_participants(
 
 
 def _settled(settings: Settings) -> Settings:
-    """Settings with a client for each stream and, by its whole path, the file to test on."""
+    """Fills in the number of clients, and the whole path of the file to test on."""
     found: dict[str, Any] = {"clients": len(settings.streams)}
     if settings.test is not None:
         if not Path(settings.test).exists():

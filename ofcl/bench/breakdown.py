@@ -81,7 +81,7 @@ def time_parts(work: Workload) -> dict[str, float]:
         clock.watch(client, "update", "round")
         clock.watch(client, "receive", "round")
         if learner.memory is not None:
-            for method in ("draw", "update", "_settle"):
+            for method in ("draw", "update", "_settled"):
                 clock.watch(learner.memory, method, "memory")
             if learner.memory.policy.scorer is not None:
                 clock.watch(learner.memory.policy.scorer, "uncertainty_of", "score")

@@ -248,7 +248,7 @@ def version(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Seeds from what was typed."""
+    """Reads seeds from a text such as `0,1,2`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdigit() for part in parts):
         raise OfclError(f"seeds = '{text}'; expected numbers with commas between them: 0,1,2")

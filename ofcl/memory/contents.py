@@ -141,7 +141,7 @@ class Contents:
             return
         rows = np.concatenate([self._places_of[c][new] for c, new in arriving.items()])
         free = np.flatnonzero(~self.used)[: len(rows)]
-        self.table.move(rows, free)
+        self.table.copy_rows(rows, free)
         self.used[free] = True
         self.store.put(free, offer.x, rows - self.size, self.table.y[free])
         for c, new in arriving.items():

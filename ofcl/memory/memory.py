@@ -98,6 +98,8 @@ class Memory:
         rows: list[list[int]] = np.stack([*divmod(pairs, width), counts], -1).tolist()
         return rows
 
+    held = class_counts  # its name before
+
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
         """Offers a mini-batch to the memory.
 

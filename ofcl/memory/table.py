@@ -51,7 +51,7 @@ class Table:
         for name, column in self.columns().items():
             setattr(self, name, np.resize(column, rows))
 
-    def move(self, source: np.ndarray, to: np.ndarray) -> None:
-        """Copies rows to other places."""
+    def copy_rows(self, source: np.ndarray, to: np.ndarray) -> None:
+        """Overwrites the rows `to` with the rows `source`, which stay as they are."""
         for column in self.columns().values():
             column[to] = column[source]

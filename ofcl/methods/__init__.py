@@ -53,22 +53,34 @@ class Method:
         summary: What it does, in a few words.
         policy: Makes the policy of its memory.
         generative: How it makes images, if it does so instead of remembering samples.
+        score: The name of the score by which its memory keeps samples, if it does.
     """
 
     summary: str
     policy: Callable[[PolicyParts], Policy] | None = None
     generative: Generative | None = None
+    score: str | None = None
+
+
+def scored(summary: str, score: str) -> Method:
+    """Makes a method that keeps, of each class, samples by a score.
+
+    Args:
+        summary: What it does, in a few words.
+        score: The name of the score in `ofcl.uncertainty.scores.SCORES`.
+    """
+    return Method(summary, policies.by_score(score), score=score)
 
 
 METHODS: dict[str, Method] = {
     "none": Method("no memory: plain federated learning on the stream", None),
     "er": Method("experience replay from a reservoir", policies.reservoir),
     "cbr": Method("class-balanced replay, at random within a class", policies.class_balanced),
-    "lc": Method("class-balanced by least confidence", policies.by_score("lc")),
-    "ms": Method("class-balanced by margin", policies.by_score("ms")),
-    "rc": Method("class-balanced by ratio of confidence", policies.by_score("rc")),
-    "en": Method("class-balanced by entropy", policies.by_score("en")),
-    "bi": Method("class-balanced by Bregman information (the paper's)", policies.by_score("bi")),
+    "lc": scored("class-balanced by least confidence", "lc"),
+    "ms": scored("class-balanced by margin", "ms"),
+    "rc": scored("class-balanced by ratio of confidence", "rc"),
+    "en": scored("class-balanced by entropy", "en"),
+    "bi": scored("class-balanced by Bregman information (the paper's)", "bi"),
     "mfcl": Method(
         "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
         generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_generator.refuses),

@@ -79,7 +79,7 @@ class Learner(Protocol):
         """
 
     def before_round(self) -> None:
-        """Prepares for taking the global model."""
+        """Is called before the model is mixed with the global one: the last look at it."""
 
     def after_round(self, global_model: Tensors) -> None:
         """Follows the global model, which the client has just taken, or a share of it."""

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ofcl.errors import OfclError
+from ofcl.methods import METHODS
 from ofcl.report.recorded_runs import RunView
 from ofcl.report.sample_content import ClientTexts, as_pictures, as_words, read_texts
 from ofcl.storage.memories import SavedMemory, memory_places, read_memories
-from ofcl.uncertainty.scores import SCORES
 
 PAGE = 600  # samples of a run that are shown, at most
 
@@ -115,7 +115,7 @@ def _view(run: RunView, memory: SavedMemory, most: int, texts: ClientTexts | Non
 
 def _uncertainty(run: RunView, keys: Tensor) -> Tensor:
     """Turns the keys by which a policy sorts into uncertainty; NaN where it is not known."""
-    if run.settings.method not in SCORES:
+    if METHODS[run.settings.method].score is None:
         return torch.full_like(keys, torch.nan, dtype=torch.double)
     return keys.double() if run.settings.keep == "bottom" else -keys.double()
 

@@ -17,7 +17,6 @@ from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.uncertainty.perturbations import IMAGE_PERTURBATIONS
-from ofcl.uncertainty.scores import SCORES
 
 _SHAPES: dict[str, tuple[int, ...]] = {
     "cifar10": (3, 32, 32), "cifar100": (3, 32, 32), "tinyimagenet": (3, 64, 64),
@@ -124,7 +123,7 @@ def _timed_method(method: str) -> str:
     """Names the method that is timed in place of one that takes as long, or a factor longer."""
     if METHODS[method].generative is not None:
         return "none"
-    return "bi" if method in SCORES else method
+    return "bi" if METHODS[method].score is not None else method
 
 
 def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:

@@ -342,6 +342,18 @@ def test_ctrl_c_while_nothing_comes_saves_what_was_learned(tmp_path):
     assert sum(part["samples"] for part in result.anytime) == 195
 
 
+def test_a_file_to_test_streams_of_python_on(tmp_path):
+    rows = [",".join(f"{v:.3f}" for v in x) + f",{label}" for x, label in samples(2, named=False)]
+    path = tmp_path / "test.csv"
+    path.write_text("a,b,c,d,e,f,label\n" + "\n".join(rows) + "\n")
+    values = {**TINY, "label": "label"}
+    by_path = ofcl.run(streams=[samples(0), samples(1)], test=path, **values)
+    by_hand = ofcl.run(streams=[samples(0), samples(1)], test=list(samples(2, named=False)),
+                       **values)  # fmt: skip
+    assert by_hand.A > 30
+    assert by_path.A == pytest.approx(by_hand.A, abs=2)
+
+
 # From the shell
 
 

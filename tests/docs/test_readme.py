@@ -140,6 +140,6 @@ def test_lines_of_json(tmp_path):
 
 
 def test_the_iterator_is_a_python_example():
-    """tests/test_docs.py runs all of those; this one must be among them."""
+    """tests/docs/test_docs.py runs all of those; this one must be among them."""
     blocks = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
     assert any("ofcl.run(streams=[" in block for block in blocks)

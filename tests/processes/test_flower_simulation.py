@@ -74,7 +74,7 @@ def test_a_program_that_fails_in_the_middle_ends():
         "    raise ValueError('a mistake of the caller')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          timeout=100)  # fmt: skip
+                          timeout=300)  # fmt: skip
     assert "a mistake of the caller" in done.stderr
     assert done.returncode == 1
 

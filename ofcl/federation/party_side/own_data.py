@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ofcl.assembly.checks import check_run, find_oddities
+from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import build_reading, deal
 from ofcl.assembly.make_client import (
     build_dataset_client,
@@ -155,6 +155,7 @@ class OwnDataset:
             None if validation is None else validation.numpy(),
         )
         alone = settings.model_copy(update={"min_clients": 1})  # rounds are the server's business
+        check_settings(alone)
         check_run(alone, dataset, len({c for s in shares for task in s.tasks for c in task}))
         for warning in find_oddities(alone, shares):
             self._tell(warning)
@@ -235,6 +236,7 @@ class OwnStream:
             stream = self._stream(settings, vocabulary, number)
         dataset = stream.form.empty_dataset("stream", ())
         _check_form(Samples.of(dataset, "stream", self._embedder()), terms)
+        check_settings(settings)
         settings = resolve(settings, dataset)
         check_run(settings, dataset)
         dataset = dataset.to(find_device(settings.device))

@@ -49,7 +49,7 @@ class Guard:
         self._app, self._token, self._ready = app, token.encode(), ready
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or hands it to Flower."""
+        """Refuses a request that may not reach Flower, and hands on every other."""
         if scope["type"] == "http" and (refusal := self._refusal(scope)):
             status, reason = refusal
             head = {"status": status, "headers": [(b"content-type", b"text/plain")]}

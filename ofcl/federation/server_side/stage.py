@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from ofcl.assembly.checks import check_run
+from ofcl.assembly.checks import check_run, check_settings
+from ofcl.assembly.make_client import needs_class_counts
 from ofcl.assembly.make_learner import build_model
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
@@ -88,6 +89,7 @@ class FederationStage:
 
         Of a new run, it waits until enough parties have introduced themselves.
         """
+        check_settings(settings)
 
         def terms() -> Terms:  # not asked for before they are agreed on, below
             told = travelling_settings(settings)
@@ -109,6 +111,7 @@ class FederationStage:
         first_labels = agreement.labels[: agreement.base]
         dataset = _empty_dataset(self._federation.name, agreement.samples, first_labels)
         settings = resolve(settings, dataset)
+        check_settings(settings)  # now that it is known whether parties have streams
         check_run(settings, dataset, len(first_labels))
         vocabulary = LabelSpace(agreement.labels, hooks.tell)
         rounds = self._for_those_present(settings, hooks, new=known is None)
@@ -230,6 +233,6 @@ def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
         batch_size=settings.batch_size,
         most_labels=MOST_LABELS,
         most_tasks=MOST_TASKS if settings.streams else settings.tasks,
-        class_counts=settings.aggregation == "weighted",
+        class_counts=needs_class_counts(settings),
         extras=METHODS[settings.method].generative is not None,
     )

@@ -193,3 +193,12 @@ def test_methods_that_send_more_than_the_model_cannot_be_private(tmp_path):
     values = {"method": "fedcil", "dp_clip": 1.0, "min_clients": 3}
     with pytest.raises(OfclError, match="fedcil sends more than the model"):
         hosted(tmp_path, InProcess(members(tmp_path)), values)
+
+
+def test_an_unknown_method_is_refused_before_anybody_is_waited_for(tmp_path):
+    class Nobody(InProcess):
+        def connected(self):
+            raise AssertionError("the parties were waited for")
+
+    with pytest.raises(OfclError, match="unknown method 'bii'"):
+        hosted(tmp_path, Nobody({}), {**SMALL, "method": "bii"})
