@@ -9,8 +9,9 @@ from ofcl.compute.optimizers import SGD, Adam
 from ofcl.data.dataset import Dataset
 from ofcl.memory.memory import Memory
 from ofcl.methods import METHODS
+from ofcl.methods.augmentations import FlipAndShift, Noise
 from ofcl.methods.learner import Learner
-from ofcl.methods.losses import LOSSES
+from ofcl.methods.losses import LOSSES, Contrast
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.methods.replay import Replay
@@ -104,7 +105,10 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         generator=generator(settings.seed, "augmentation", number),
         steps=settings.steps,
         replay=settings.replay,
+        ratio=settings.replay_ratio,
         augment=build_augmentation(settings, dataset),
+        augmented=settings.augmented,
+        contrast=Contrast(settings.contrast, settings.temperature) if settings.contrast else None,
         test_first=settings.test_first or bool(settings.streams),
     )
 
@@ -155,9 +159,14 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
 
 def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
     """Builds what changes new images in the steps after the first; None: they stay as they are."""
-    if dataset.kind != "image" or not settings.augment:
-        return None
-    return FlipAndRotate(settings.draws, settings.interpolation)
+    match settings.augment, dataset.kind:
+        case "flip-rotate", "image":
+            return FlipAndRotate(settings.draws, settings.interpolation)
+        case (("flip-shift" | "strong"), "image"):
+            return FlipAndShift(colours=settings.augment == "strong")
+        case (("noise" | "strong"), "vector"):
+            return Noise(settings.augment_noise)
+    return None
 
 
 def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -71,6 +72,39 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
 
 LOSSES: dict[str, Loss] = {"ce": cross_entropy, "ace": asymmetric_cross_entropy}
 """Every loss by name."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The supervised contrastive term (Khosla et al. 2020), without a projection head.
+
+    Samples of a class attract each other, all others repel each other, by the cosine of their
+    features.
+
+    Args:
+        weight: The weight of the term.
+        temperature: Divides the cosines; smaller: near ones count more.
+    """
+
+    weight: float
+    temperature: float = 0.1
+
+    def __call__(self, features: Tensor, y: Tensor) -> Tensor:
+        """Computes the term.
+
+        Args:
+            features: The inputs of the head, (…, n, features).
+            y: The classes (…, n). A sample that is alone in its class does not count.
+        """
+        z = F.normalize(features, dim=-1)
+        cosines = z @ z.transpose(-1, -2) / self.temperature  # (…, n, n)
+        others = ~torch.eye(y.shape[-1], dtype=torch.bool, device=y.device)
+        alike = ((y.unsqueeze(-1) == y.unsqueeze(-2)) & others).to(z.dtype)
+        whole = cosines.masked_fill(~others, float("-inf")).logsumexp(-1, keepdim=True)
+        partners = alike.sum(-1)  # (…, n)
+        each = ((whole - cosines) * alike).sum(-1) / partners.clamp_min(1)
+        counted = (partners > 0).to(z.dtype).sum(-1).clamp_min(1)
+        return self.weight * each.sum(-1) / counted
 
 
 def proximal_term(

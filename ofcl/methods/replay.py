@@ -15,7 +15,7 @@ from ofcl.compute.optimizers import descend
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.methods.learner import measured
-from ofcl.methods.losses import Loss, members
+from ofcl.methods.losses import Contrast, Loss, members
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.head import grow_head, grow_optimizer, outputs
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
@@ -30,7 +30,7 @@ class Lesson(NamedTuple):
     y: Tensor
     current: Tensor  # whether each class is one of the task's
     places: Tensor  # (steps, replayed) in the memory
-    draws: Tensor  # (steps - 1, …) of the augmentation
+    draws: Tensor  # (changed steps, …) of the augmentation
 
 
 @dataclass
@@ -45,7 +45,12 @@ class Replay:
         generator: Draws the augmentations.
         steps: Gradient steps a mini-batch.
         replay: Whether samples of past tasks alone are replayed, or of the whole memory.
-        augment: Changes the new samples in the steps after the first; None: they stay as they are.
+        ratio: Samples that are replayed for each new one.
+        augment: Changes samples at random; None: they stay as they are.
+        augmented: `new`: it changes the new samples, in the steps after the first; `all`: all
+            samples in all steps.
+        contrast: The supervised contrastive term; None: there is none. With an augmentation of all
+            samples, it compares two views of each.
         penalty: FedProx's term; None: there is none.
         test_first: Whether a mini-batch is tested in evaluation mode before it is learned, with a
             forward of its own.
@@ -58,14 +63,20 @@ class Replay:
     generator: torch.Generator
     steps: int = 3
     replay: Literal["past", "all"] = "past"
+    ratio: float = 1.0
     augment: Change | None = None
+    augmented: Literal["new", "all"] = "new"
+    contrast: Contrast | None = None
     penalty: ProximalTerm | None = None
     test_first: bool = False
 
     def __post_init__(self) -> None:
         self._captured = Captured(self.take_steps, next(self.model.parameters()).device)
-        changes = self.augment if self.steps > 1 else None  # the first step sees samples unchanged
-        self._draws = Draws(changes, self.generator, self.steps - 1) if changes else None
+        changes_all = self.augment is not None and self.augmented == "all"
+        self.views = 2 if changes_all and self.contrast is not None else 1
+        drawn = self.steps * self.views if changes_all else self.steps - 1  # the first is unchanged
+        changes = self.augment if drawn else None
+        self._draws = Draws(changes, self.generator, drawn) if changes else None
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Takes the gradient steps on batch and replay, and offers the batch to the memory."""
@@ -94,9 +105,10 @@ class Replay:
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
-            places = self.memory.draw(len(batch.x), exclude, self.steps)
+            places = self.memory.draw(round(self.ratio * len(batch.x)), exclude, self.steps)
         if self._draws is not None:
-            draws = self._draws.next(batch.x.shape)
+            replayed = places.shape[1] if self.augmented == "all" else 0
+            draws = self._draws.next(torch.Size([len(batch.x) + replayed, *batch.x.shape[1:]]))
         mask = members(current, outputs(self.model))
         return Lesson(batch.x, batch.y, mask, places, draws)
 
@@ -110,9 +122,8 @@ class Replay:
         self.model.train()
         for seen, labels in zip(*self.seen(lesson), strict=True):
             new = n if len(seen) > 1 else 2  # a lone sample is doubled, and both are new
-            seen, labels = batchable(seen), batchable(labels)
-            logits = self.model(seen)
-            loss = self.loss(logits, labels, new, current)
+            seen, labels = batchable(seen), batchable(labels) if len(seen) == 1 else labels
+            logits, loss = self._step_loss(seen, labels, new, current)
             losses.append(loss.detach())
             if not len(first_logits):
                 first_logits = logits[:n].detach()
@@ -121,18 +132,39 @@ class Replay:
             descend(self.optimizer, loss, parameters)
         return measured(first_logits, y, torch.stack(losses), parameters)
 
+    def _step_loss(
+        self, seen: Tensor, labels: Tensor, new: int, current: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Computes the logits of the first view of all samples, and the loss of a step."""
+        if self.contrast is None:
+            logits = self.model(seen)
+            return logits, self.loss(logits, labels, new, current)
+        features: Tensor = self.model.features(seen)  # type: ignore[operator]
+        logits = self.model.head(features[: len(labels)])  # type: ignore[operator]
+        loss = self.loss(logits, labels, new, current)
+        return logits, loss + self.contrast(features, labels.repeat(self.views))
+
     def seen(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
-        """Gives the inputs of all steps (steps, n, …): new samples, then replayed ones."""
+        """Gives the inputs of all steps: new samples, then replayed ones, then second views.
+
+        Returns:
+            Samples (steps, views · n, …), and the labels of the first view (steps, n).
+        """
         x, y = self._versions(lesson), lesson.y.expand(self.steps, -1)
-        if self.memory is None or not lesson.places.shape[1]:
+        if self.memory is not None and lesson.places.shape[1]:
+            old_x, old_y = self.memory.at(lesson.places)
+            x, y = torch.cat([x, old_x], 1), torch.cat([y, old_y], 1)
+        if self.augment is None or self.augmented != "all":
             return x, y
-        old_x, old_y = self.memory.at(lesson.places)
-        return torch.cat([x, old_x], 1), torch.cat([y, old_y], 1)
+        views = x.repeat(self.views, *(1,) * (x.dim() - 1)).flatten(0, 1)  # (views · steps · n, …)
+        changed = self.augment.apply(views, lesson.draws.transpose(0, 1).flatten(1, 2))
+        of_views = changed.view(self.views, *x.shape).transpose(0, 1)
+        return of_views.flatten(1, 2), y
 
     def _versions(self, lesson: Lesson) -> Tensor:
         """Gives the new samples for each step: in the first as they are, then changed."""
         x, later = lesson.x, self.steps - 1
-        if self.augment is None or not later:
+        if self.augment is None or self.augmented == "all" or not later:
             return x.expand(self.steps, *x.shape)
         copies = x.repeat(later, *(1,) * (x.dim() - 1))
         changed = self.augment.apply(copies, lesson.draws.transpose(0, 1).flatten(1, 2))

@@ -103,13 +103,23 @@ class Stack:
         every = zip(*(learner.seen(lesson) for learner, lesson in taught), strict=True)
         seen = (torch.stack(parts, 1) for parts in every)  # (steps, learners, n, …)
         for x, labels in zip(*seen, strict=True):
-            logits = MLP.stacked(self._weights, x)
-            loss = learners[0].loss(logits, labels, y.shape[1], current)
+            logits, loss = self._step_loss(learners[0], x, labels, y.shape[1], current)
             losses.append(loss.detach())
             if not len(first_logits):
                 first_logits = logits[:, : y.shape[1]].detach()
             self._descend(loss.sum(), [learner.optimizer for learner in learners])
         return list(measured(first_logits, y, torch.stack(losses, 1), self._parameters))
+
+    def _step_loss(
+        self, alike: Replay, x: Tensor, labels: Tensor, new: int, current: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Computes the logits of all clients, and the loss of each, as `alike` would for one."""
+        features = MLP.stacked_features(self._weights, x)
+        logits = MLP.stacked_head(self._weights, features[:, : labels.shape[1]])
+        loss = alike.loss(logits, labels, new, current)
+        if alike.contrast is not None:
+            loss = loss + alike.contrast(features, labels.repeat(1, alike.views))
+        return logits, loss
 
     def _descend(self, loss: Tensor, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """Takes a step of every learner's own optimiser; no loss depends on another learner."""

@@ -40,16 +40,28 @@ class MLP(nn.Module):
             weights: The parameters by name, those of all clients stacked: (clients, …).
             x: The samples of each client, (clients, n, …).
         """
-        for layer in ("hidden", "head"):
-            x = x.flatten(2) if layer == "hidden" else x.relu()
-            weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
-            x = StackedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-        return x
+        return MLP.stacked_head(weights, MLP.stacked_features(weights, x))
+
+    @staticmethod
+    def stacked_features(weights: Tensors, x: Tensor) -> Tensor:
+        """Computes the inputs (clients, n, hidden) of several heads; arguments as `stacked`."""
+        return _stacked_layer(weights, "hidden", x.flatten(2)).relu()
+
+    @staticmethod
+    def stacked_head(weights: Tensors, features: Tensor) -> Tensor:
+        """Computes the logits (clients, n, classes) of several heads' inputs."""
+        return _stacked_layer(weights, "head", features)
 
     def features(self, x: Tensor) -> Tensor:
         """Computes the inputs (n, hidden) of the head."""
         features: Tensor = self.hidden(x.flatten(1)).relu()
         return features
+
+
+def _stacked_layer(weights: Tensors, layer: str, x: Tensor) -> Tensor:
+    weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
+    outputs: Tensor = StackedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    return outputs
 
 
 class StackedLinear(torch.autograd.Function):

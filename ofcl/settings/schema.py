@@ -181,7 +181,20 @@ class Settings(BaseModel):
     test_first: bool = Field(
         False, description="test a mini-batch in evaluation mode before it is learned; streams do"
     )
-    augment: bool = Field(True, description="steps after the first see flipped, rotated images")
+    replay_ratio: float = Field(1.0, gt=0, description="samples that are replayed for each new one")
+    augment: Literal["none", "flip-rotate", "flip-shift", "strong", "noise"] = Field(
+        "flip-rotate",
+        description="random changes of samples: images are flipped and rotated, flipped and "
+        "shifted, or recoloured too (strong); vectors get noise",
+    )
+    augmented: Literal["new", "all"] = Field(
+        "new", description="what is augmented: new samples in steps after the first, or everything"
+    )
+    augment_noise: float = Field(
+        0.1, gt=0, description="augment = noise: deviation, as a share of a sample's size"
+    )
+    contrast: float = Field(0.0, ge=0, description="weight of the supervised contrastive term")
+    temperature: float = Field(0.1, gt=0, description="temperature of the contrastive term")
 
     # Generative methods
     synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
@@ -282,6 +295,12 @@ class Settings(BaseModel):
             return values
         dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
         return {**preset(protocol), **dataset_preset(dataset, protocol), **values}
+
+    @field_validator("augment", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """It was yes or no once."""
+        return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
     @field_validator("perturbations", "columns", "streams", mode="before")
     @classmethod
