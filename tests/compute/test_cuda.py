@@ -121,6 +121,23 @@ def remembered(run):
     return [set(c.learner.memory.samples.id.tolist()) for c in run.clients]
 
 
+@pytest.mark.parametrize(("kind", "augment"), [("image", "strong"), ("vector", "noise")])
+def test_captured_steps_of_the_stronger_recipe_are_the_plain_ones(
+    monkeypatch, full_precision, blobs, images, kind, augment
+):
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    values = {**tiny, "method": "cbr", "loss": "ace", "replay": "all", "replay_ratio": 2,
+              "augment": augment, "augmented": "all", "contrast": 0.5, "lr": 1e-3,
+              "device": "cuda"}  # fmt: skip
+    captured = losses_and_model(values, data)
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = losses_and_model(values, data)
+    assert torch.allclose(captured[0], plain[0], rtol=1e-3)
+    for ours, theirs in zip(captured[1], plain[1], strict=True):
+        for name, value in ours.items():
+            assert torch.allclose(value, theirs[name], rtol=1e-3, atol=1e-4), name
+
+
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize("rescore", ["at-risk", "every-round"])
 def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images, rescore, mode):
