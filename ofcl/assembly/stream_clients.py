@@ -54,11 +54,11 @@ def stream_participants(
     """
     if isinstance(test, str | Path):
         settings, test = settings.model_copy(update={"test": str(test)}), ()
-    check_settings(settings)
+    # Before anything is opened: the method must know that the run has streams.
+    check_settings(settings.model_copy(update={"streams": settings.streams or (ITERATOR,)}))
     feeds, names = open_feeds(settings, streams)
     settings = settings.model_copy(update={"streams": names})
     check_combination(settings)
-    check_settings(settings)  # now that it has streams
     settings = _settled(settings)
     pattern, vocabulary = Pattern(), Vocabulary()
     if known is not None:

@@ -17,7 +17,7 @@ from tests.support.report_pages import METHODS
 def demo(tmp_path_factory):
     """The demo's four runs, with shorter streams and smaller memories."""
     folder = tmp_path_factory.mktemp("demo")
-    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3}
+    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3, "width": 4}
     data = load_dataset(settings_files.preset("demo")["dataset"])
     for method in METHODS:
         made = make_settings(settings_files.preset("demo"), {**shorter, "method": method})
