@@ -173,7 +173,7 @@ def make_finished(folder: Path) -> None:
 
 
 def said(*arguments: str | Path) -> str:
-    """What a command of `ofcl` prints."""
+    """Runs a command of `ofcl` and gives its output."""
     command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
