@@ -2,7 +2,7 @@
 
     python scripts/make_stored_runs.py FOLDER
 
-What is stored was made by version 0.1.0, as of the git tag `before-move`, with the Python, PyTorch
+What is stored was made by version 0.1.0, as of the commit 86e8e36, with the Python, PyTorch
 and NumPy that each `settings.toml` names under `made_with`. `tests/storage/test_stored_runs.py`
 lets the present version read, resume and repeat these runs, and compares. So a version that reads a
 run directory otherwise, or computes something else, is noticed. Do not make them again with a later

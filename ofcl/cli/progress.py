@@ -126,7 +126,7 @@ class Lines:
 
 
 class LiveLines:
-    """Plain lines about streams without an end: every half a minute, and for each odd event.
+    """Prints progress of endless streams: a line every half a minute, and one for each oddity.
 
     Args:
         run: the run.

@@ -69,7 +69,7 @@ class Gate:
         return max(self._known_classes(), FEWEST_CLASSES)
 
     def passed(self, state: State, request: Request, client: int) -> Reply:
-        """Reads the answer of a client.
+        """Checks the answer of a client, and gives it as a reply.
 
         Args:
             state: The answer as it came.

@@ -115,7 +115,7 @@ class MFCL:
         return measured(first_logits, y, torch.stack(losses), self.model.parameters())
 
     def _loss(self, x: Tensor, y: Tensor, current: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Computes the loss, and the logits of x."""
+        """Computes the client's loss, new images and made ones of past classes, and x's logits."""
         if not len(self._teacher.old):
             logits = self.model(x)
             return F.cross_entropy(logits, y), logits
