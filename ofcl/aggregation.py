@@ -1,4 +1,4 @@
-"""Aggregation: one model of the clients' models, by averages, trimmed mean or median."""
+"""Aggregation: makes one model of the clients' models, by an average, trimmed mean or median."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ofcl.state import Tensors
 from ofcl.update import Update
 
 Aggregation = Callable[[Sequence[Update], Tensors | None], Tensors]
-"""The clients' updates, and the previous global model or None → an averaged model."""
+"""Makes one model of the clients' updates and the previous global model (None if there is none)."""
 
 
 def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
-    """Averages models.
+    """Computes the weighted mean of models.
 
     >>> average([{"w": torch.tensor(1.0)}, {"w": torch.tensor(5.0)}], [3, 1])
     {'w': tensor(2.)}
 
     Args:
-        models: Named tensors, with the same names in all.
+        models: The named tensors of each model; all have the same names.
         weights: The weight of each model; they need not add up to one.
     """
     total = math.fsum(weights)
@@ -37,12 +37,10 @@ def average(models: Sequence[Tensors], weights: Sequence[float]) -> Tensors:
 
 
 def fedavg(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
-    """Averages by FedAvg: clients weigh by the samples of their current task.
-
-    McMahan et al. 2017.
+    """Averages by FedAvg (McMahan et al. 2017): clients weigh by the samples of their current task.
 
     Args:
-        updates: Of the clients of a round.
+        updates: The updates of a round's clients.
         previous: Not used; every `Aggregation` takes it.
     """
     models = [update.state for update in updates]
@@ -58,16 +56,17 @@ def weighted_fedavg(
 ) -> Tensors:
     """Averages by the paper's weighted FedAvg: one model for each class, then their plain mean.
 
-    So a class that few clients have counts as much as any other. Where a client does not send its
+    So a class that few clients have counts as much as any other. If a client has not sent its
     class counts, this is plain FedAvg.
 
     Args:
-        updates: Of the clients of a round.
-        previous: The previous global model; None: there is none.
-        class_weights: In the model of a class, clients weigh by their samples of the `class`, or by
-            those of their current `task`.
-        nested: The share of the previous global model in the model of each class that several
-            clients have; the paper's released code mixes it in there a first time.
+        updates: The updates of a round's clients.
+        previous: The previous global model; None if there is none.
+        class_weights: How clients weigh in the model of a class. `class`: by their samples of that
+            class; `task`: by all samples of their current task.
+        nested: The share of the previous global model that is mixed into the model of each class
+            that several clients have. The paper's released code does this, besides mixing it into
+            the final average; 0 leaves it out.
     """
     if any(update.samples and not update.classes for update in updates):
         return fedavg(updates, previous)
@@ -86,7 +85,7 @@ def weighted_fedavg(
 def trimmed_mean(
     updates: Sequence[Update], previous: Tensors | None = None, *, trim: float = 0.2
 ) -> Tensors:
-    """Averages every number without its largest and smallest values (Yin et al. 2018).
+    """Averages every number after leaving out its largest and smallest values (Yin et al. 2018).
 
     All clients weigh the same.
 
@@ -95,9 +94,9 @@ def trimmed_mean(
     {'w': tensor([3.])}
 
     Args:
-        updates: Of the clients of a round.
+        updates: The updates of a round's clients.
         previous: Not used; every `Aggregation` takes it.
-        trim: The share of clients, rounded up, that is left out at each end.
+        trim: The share of clients that is left out at each end; their number is rounded up.
     """
     n = len(updates)
     cut = min(math.ceil(round(trim * n, 6)), (n - 1) // 2)
@@ -105,28 +104,28 @@ def trimmed_mean(
 
 
 def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
-    """Takes the median of every number; all clients weigh the same.
+    """Takes the median of every number over the clients; all clients weigh the same.
 
     Args:
-        updates: Of the clients of a round.
+        updates: The updates of a round's clients.
         previous: Not used; every `Aggregation` takes it.
     """
     return _combine_each(updates, lambda values: values.quantile(0.5, dim=0))
 
 
 def _combine_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:
-    """Combines the clients' values (clients, …) of each tensor."""
+    """Stacks each tensor of the clients to (clients, …), and combines it with a function."""
     names = updates[0].state
     return {name: combine(torch.stack([u.state[name] for u in updates])) for name in names}
 
 
 def mix(model: Tensors, previous: Tensors, share: float) -> Tensors:
-    """Mixes a model with the previous one.
+    """Mixes a model with the previous one: (1 − share) · model + share · previous.
 
     Args:
         model: The new model.
-        previous: The previous model; it may have more tensors.
-        share: The share of the previous model.
+        previous: The previous model; it may have more tensors than `model`.
+        share: The share of the previous model, from 0 to 1.
     """
     names, values = list(model), list(model.values())
     mixed = foreach.between(values, [previous[name] for name in names], share)

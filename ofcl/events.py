@@ -8,13 +8,16 @@ from typing import Any
 Hits = list[list[list[int]]]
 """Test results, for each task and each of its classes: [class, right predictions, samples].
 
-The numbers of clients can be added.
+The counts of several clients can be added up.
 """
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A client has learned mini-batches; loss and predictions are from before it learned them."""
+    """A client has learned mini-batches.
+
+    Loss and predictions are those of the model just before it learned each mini-batch.
+    """
 
     client: int
     task: int
@@ -26,11 +29,11 @@ class Learned:
 
 @dataclass(frozen=True)
 class Round:
-    """The server has averaged clients' models, and these clients have taken the result."""
+    """The server has averaged the models of some clients, and they have taken the result."""
 
     round: int
     clients: list[int]
-    samples: list[int]
+    samples: list[int]  # that each of these clients has learned in its current task
     bytes_sent: int  # by the clients, together
     bytes_received: int
 
@@ -48,12 +51,15 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Remembered:
-    """The contents of a client's memory, now and then and at the end of each task."""
+    """The contents of a client's memory.
+
+    Recorded every so many mini-batches, and at the end of each task.
+    """
 
     client: int
     task: int
     batches: int  # mini-batches that the client has learned so far
-    held: list[list[int]]  # [task in which they came, class, samples]
+    held: list[list[int]]  # [task in which the samples came, class, number of samples]
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,10 @@ class TaskEnded:
 
 @dataclass(frozen=True)
 class Appeared:
-    """A client's stream has brought a new class, which got the next place in the vocabulary."""
+    """A client's stream has brought a new class.
+
+    Its label has got the next place in the vocabulary; this place is the class's number.
+    """
 
     client: int
     label: str
@@ -92,10 +101,10 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Turns an event into plain values, as a line of `events.jsonl` has them.
+    """Turns an event into plain values, as in a line of `events.jsonl`.
 
     Args:
-        event: the event.
+        event: The event.
 
     >>> to_json(Round(1, [0, 1], [10, 10], 8, 8))["event"]
     'round'
@@ -107,7 +116,7 @@ def from_json(value: dict[str, Any]) -> Event:
     """Turns plain values back into an event.
 
     Args:
-        value: the values of `to_json`; further ones, such as the time, are ignored.
+        value: The values that `to_json` returned. Additional values, such as the time, are ignored.
     """
     kind = _KINDS[value["event"]]
     return kind(**{name: value[name] for name in kind.__dataclass_fields__})

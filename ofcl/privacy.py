@@ -1,12 +1,12 @@
 """Differential privacy of a client's updates: they are clipped, and Gaussian noise is added.
 
-Nobody who sees the noisy updates, the server included, can tell well whether the client's data were
-these or any others. Two updates that are clipped to a length C lie at most 2C apart, so noise of
-deviation z·C is a Gaussian mechanism of multiplier z / 2. A sequence of n such updates, each of
-which may depend on those before, is a mechanism of multiplier z / (2√n).
+Whoever sees the noisy updates, the server included, can hardly tell which data the client has. Two
+updates that are clipped to a length C lie at most 2C apart, so noise of standard deviation z·C is a
+Gaussian mechanism of multiplier z / 2. A sequence of n such updates, each of which may depend on
+the earlier ones, is a mechanism of multiplier z / (2√n).
 
-Not covered are the numbers that are sent beside the model: counts of samples and classes, losses
-and accuracies.
+The guarantee does not cover the numbers that are sent beside the model: counts of samples and
+classes, losses and accuracies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Privacy:
     """The clipping and the noise of a client's updates.
 
     Args:
-        clip: How far an update may go from the global model that the client started from.
+        clip: The largest Euclidean distance of an update from the global model that the client
+            started from.
         noise: The standard deviation of the noise, as a multiple of `clip`.
     """
 
@@ -33,15 +34,15 @@ class Privacy:
     noise: float
 
     def noised(self, state: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
-        """Returns a clipped model with noise.
+        """Clips a client's model and adds noise to it.
 
-        Where noise takes a variance of BatchNorm to zero or below, it is replaced by the variance
-        of the start, which everybody knows.
+        Noise may take a variance of BatchNorm to zero or below. Such a variance is replaced by the
+        one in `start`, which everybody knows.
 
         Args:
             state: The client's model.
-            start: The global model that it started from.
-            generator: Where the noise is drawn from.
+            start: The global model that the client started from.
+            generator: The generator that the noise is drawn from.
         """
         deviation = self.noise * self.clip
         within_clip = clipped(state, start, self.clip)
@@ -57,15 +58,15 @@ class Privacy:
 
 
 def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
-    """Pulls a model back towards another, if it is farther away than allowed.
+    """Pulls a model back towards a second one, if the two are farther apart than allowed.
 
     >>> clipped({"w": torch.tensor([3.0, 4.0])}, {"w": torch.zeros(2)}, norm=1.0)["w"]
     tensor([0.6000, 0.8000])
 
     Args:
-        state: The model.
-        start: The other model; it may have more tensors.
-        norm: The largest Euclidean distance, over all numbers.
+        state: The model to clip.
+        start: The model to pull it towards; it may have more tensors than `state`.
+        norm: The largest Euclidean distance allowed, over all numbers of all tensors.
     """
     names, begin = list(state), [start[name] for name in state]
     change = foreach.differences([state[name] for name in names], begin)
@@ -77,7 +78,7 @@ def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
 
 
 def epsilon(releases: int, noise: float, delta: float) -> float:
-    """Computes the ε of (ε, δ)-differential privacy.
+    """Computes the ε of (ε, δ)-differential privacy after a number of noisy updates.
 
     Exact for Gaussian noise (Balle & Wang 2018): the smallest ε with
     Φ(1/2z − εz) − e^ε Φ(−1/2z − εz) ≤ δ, for the multiplier z of all updates together.
@@ -88,7 +89,7 @@ def epsilon(releases: int, noise: float, delta: float) -> float:
     Args:
         releases: How many updates have left the client.
         noise: The standard deviation of the noise, as a multiple of the clipping length.
-        delta: δ.
+        delta: The δ of the guarantee.
     """
     if releases == 0:
         return 0.0
@@ -112,5 +113,5 @@ def epsilon(releases: int, noise: float, delta: float) -> float:
 
 
 def _normal(x: float) -> float:
-    """Computes Φ(x), the share of normal numbers below x."""
+    """Computes Φ(x): the probability that a standard normal number is below x."""
     return math.erfc(-x / math.sqrt(2)) / 2

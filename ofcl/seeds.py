@@ -1,7 +1,7 @@
 """Random generators: every one is made here, from a seed and its purpose.
 
-A run never touches the global generators. Two purposes, or two clients, never share a generator,
-so adding a draw in one place does not move the draws of another.
+A run never touches the global generators. Two purposes, or two clients, never share a generator. So
+drawing one number more for one purpose does not change what is drawn for another.
 """
 
 from __future__ import annotations
@@ -24,28 +24,41 @@ def derive(seed: int, *purpose: str | int) -> int:
 
     Args:
         seed: The run's seed.
-        *purpose: What is drawn, and for whom.
+        *purpose: What the random numbers are for, and which client draws them.
     """
     text = "/".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """Makes a PyTorch generator for one purpose; arguments as `derive`."""
+    """Makes a PyTorch generator for one purpose.
+
+    Args:
+        seed: The run's seed.
+        *purpose: What the random numbers are for, as for `derive`.
+    """
     return torch.Generator().manual_seed(derive(seed, *purpose))
 
 
 def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Makes a NumPy generator for one purpose; arguments as `derive`."""
+    """Makes a NumPy generator for one purpose.
+
+    Args:
+        seed: The run's seed.
+        *purpose: What the random numbers are for, as for `derive`.
+    """
     return np.random.default_rng(derive(seed, *purpose))
 
 
 @contextmanager
 def private(seed: int, *purpose: str | int) -> Iterator[None]:
-    """Seeds PyTorch's global generator for a block of code, and puts it back afterwards.
+    """Seeds PyTorch's global generator for a block of code, and restores it afterwards.
 
-    For code that cannot draw from another generator, such as a module's initialisation. Arguments
-    as `derive`.
+    For code that can draw from no other generator, such as a module's initialisation.
+
+    Args:
+        seed: The run's seed.
+        *purpose: What the random numbers are for, as for `derive`.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would seed the GPUs' generators too, which are not put back.

@@ -28,17 +28,16 @@ class Flat(NamedTuple):
 def flatten(state: State | Flat) -> Flat:
     """Splits a state into its tensors, named by their paths, and a JSON tree that refers to them.
 
-    Tensors are copied to the CPU. A state that is flat already stays as it is, also within another
-    state: nothing of it is copied again.
+    Tensors are copied to the CPU. A part that is already a `Flat` is taken over without a copy.
 
     Args:
-        state: A state, or one that has been flattened.
+        state: A state, which may contain `Flat` parts or be one itself.
 
     Returns:
         The tensors and the tree.
 
     Raises:
-        TypeError: If something in it is neither a tensor nor plain.
+        TypeError: If the state contains something that is neither a tensor nor a plain value.
 
     >>> tensors, tree = flatten({"a": torch.ones(2), "b": [1, {"c": torch.zeros(1)}]})
     >>> sorted(tensors), tree["b"][1]["c"]
@@ -69,7 +68,7 @@ def flatten(state: State | Flat) -> Flat:
 
 
 def _moved(tree: Any, path: str) -> Any:
-    """A tree whose tensors are found below another path."""
+    """Puts a path before the path of every tensor that a tree refers to."""
     if isinstance(tree, dict):
         if set(tree) == {_MARK}:
             return {_MARK: f"{path}.{tree[_MARK]}"}
@@ -80,7 +79,12 @@ def _moved(tree: Any, path: str) -> Any:
 
 
 def unflatten(tensors: Tensors, tree: Any) -> Any:
-    """The inverse of `flatten`."""
+    """Puts a state together again from what `flatten` returned.
+
+    Args:
+        tensors: The tensors by their paths.
+        tree: The JSON tree that refers to them.
+    """
     if isinstance(tree, dict):
         if set(tree) == {_MARK}:
             return tensors[tree[_MARK]]
@@ -96,12 +100,20 @@ def nbytes(tensors: Tensors) -> int:
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> State:
-    """Returns the state of an optimiser without its settings, which are in the run's settings."""
+    """Returns the state of an optimiser, without settings such as the learning rate.
+
+    The run's settings have those already.
+    """
     return {str(key): dict(value) for key, value in optimizer.state_dict()["state"].items()}
 
 
 def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None:
-    """Puts back what `optimizer_state` returned."""
+    """Gives an optimiser a state that `optimizer_state` returned.
+
+    Args:
+        optimizer: The optimiser, made with the same settings and parameters.
+        state: The state.
+    """
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict(
         {"state": {int(key): value for key, value in state.items()}, "param_groups": groups}
@@ -115,16 +127,19 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
 
 @torch.no_grad()
 def copied(tensors: Tensors) -> Tensors:
-    """Copies named tensors of floating-point numbers: times one, in one call for all."""
+    """Returns copies of named tensors of floating-point numbers.
+
+    Multiplying by one copies all of them in a single call.
+    """
     return dict(zip(tensors, foreach.scaled(list(tensors.values()), 1.0), strict=True))
 
 
 @torch.no_grad()
 def copy_tensors(into: Tensors, source: Tensors) -> None:
-    """Copies tensors into others of the same names, in one call for all.
+    """Copies tensors into others of the same names, in one call.
 
     Args:
         into: The tensors that are overwritten.
-        source: Tensors of these names, and maybe more.
+        source: The tensors to copy; it may have more names than `into`.
     """
     foreach.copy_all(list(into.values()), [source[name] for name in into])

@@ -15,10 +15,11 @@ class Update:
 
     Args:
         client: The client's number.
-        state: The tensors of its model that travel.
-        samples: How many samples of its current task it has learned.
-        classes: How many of them are of each class; empty if the aggregation does not need that.
-        extras: What a generative method sends besides the model.
+        state: The tensors of its model that are sent, by name.
+        samples: How many samples of its current task the client has learned.
+        classes: How many of these samples are of each class; empty if the aggregation does not
+            need that.
+        extras: Tensors that a generative method sends besides the model.
     """
 
     client: int
@@ -34,11 +35,13 @@ class Update:
 
 
 def travelling(model: nn.Module, statistics: bool) -> Tensors:
-    """Returns the tensors of a model that travel: not BatchNorm's counters.
+    """Returns the tensors of a model that clients and server send to each other.
+
+    These are the parameters and, on request, BatchNorm's statistics; never BatchNorm's counters.
 
     Args:
-        model: The model, whose tensors are returned without a copy.
-        statistics: Whether BatchNorm's means and variances travel too.
+        model: The model. Its tensors are returned as they are, without a copy.
+        statistics: Whether BatchNorm's means and variances are sent too.
     """
     named: Tensors = dict(model.named_parameters())
     if statistics:
