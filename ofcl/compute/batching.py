@@ -18,5 +18,5 @@ def batchable(x: Tensor) -> Tensor:
 
 
 def forward_size(device: torch.device) -> int:
-    """Returns how many samples a forward pass without gradients should take at once."""
+    """Returns how many samples should go through a model at once when no gradients are needed."""
     return 256 if device.type == "cpu" else 8192  # 256: what a CPU's caches hold

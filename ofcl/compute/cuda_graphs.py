@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ofcl.compute.devices import to_device
 
-MOST_SHAPES = 64  # captured of one function; more would fill the device's memory
-PLAIN_CALLS = 1  # with arguments of a shape before it is captured, in which libraries warm up
+MOST_SHAPES = 64  # graphs of one function; more would fill the device's memory
+PLAIN_CALLS = 1  # before a combination of shapes is captured, so that libraries warm up
 
 Shapes = tuple[torch.Size, ...]
 """The shapes of a call's arguments."""
@@ -26,7 +26,7 @@ Shapes = tuple[torch.Size, ...]
 
 @dataclass(frozen=True)
 class _Recording:
-    """A captured call: where it reads its arguments, and where it leaves its output."""
+    """A captured call: its graph, the tensors that it reads, and the tensor that it writes."""
 
     graph: torch.cuda.CUDAGraph
     arguments: list[Tensor]
@@ -35,10 +35,10 @@ class _Recording:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Stops the garbage collector for as long as the block runs.
+    """Stops the garbage collector while the block runs.
 
     A client, its functions and their graphs refer to each other, so only the collector frees them
-    when a run is over. A graph that is freed while another one is captured spoils the capture.
+    when a run is over. If it freed a graph while another one is captured, the capture would fail.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -52,15 +52,16 @@ def no_collection() -> Iterator[None]:
 class Captured:
     """A function of tensors that a CUDA device replays; on a CPU, the function itself.
 
-    Arguments may be on the CPU; they are copied to the device. One graph is captured for each
-    combination of shapes that comes more than once. Other calls run as they are written.
+    One graph is captured for each combination of argument shapes that comes more than once. Other
+    calls run the function as it is written. Arguments may be on the CPU; they are copied to the
+    device.
 
-    The function may read and change other tensors (parameters, an optimiser's state), which must
-    stay where they are in memory. When they have been replaced, call `forget`.
+    The function may read and change other tensors (parameters, an optimiser's state). These must
+    stay where they are in memory; call `forget` after replacing one.
 
     Args:
         function: Takes tensors and returns one.
-        device: Where it is computed.
+        device: The device to compute on.
     """
 
     def __init__(self, function: Callable[..., Tensor], device: torch.device) -> None:
@@ -86,17 +87,17 @@ class Captured:
         return recording.output.clone()
 
     def forget(self) -> None:
-        """Forgets all graphs, so that they are captured anew."""
+        """Deletes all graphs, so that the next calls capture new ones."""
         self._calls.clear()
         self._recordings.clear()
 
     def _record(self, arguments: tuple[Tensor, ...]) -> _Recording:
-        """Captures the function. Capturing runs nothing, so no tensor changes.
+        """Captures the function for arguments of these shapes; capturing computes nothing.
 
         The graph is captured in the CUDA stream in which it will be replayed: matrix products have
-        one workspace for each stream, and two graphs that share it must not run at the same time.
-        The graphs of all shapes share their memory: they run one after the other, and their outputs
-        are copied.
+        one workspace for each stream, and two graphs that share a workspace must not run at the
+        same time. The graphs of all shapes share their memory: they run one after the other, and
+        their outputs are copied.
         """
         places = [torch.empty_like(argument, device=self._device) for argument in arguments]
         graph = torch.cuda.CUDAGraph()

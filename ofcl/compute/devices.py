@@ -1,4 +1,4 @@
-"""Work with a GPU without waiting for it: what is sent, what comes back, what overlaps.
+"""Work with a GPU without waiting for it: copies to it, values back from it, overlapping clients.
 
 A GPU has a queue of work. Python waits for it only where it reads a value: rarely, and late.
 """
@@ -16,31 +16,44 @@ from torch import Tensor
 
 @functools.cache
 def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Caches a constant on the device, so that using it needs no synchronisation."""
+    """Caches a constant on the device, so that using it needs no synchronisation.
+
+    Args:
+        values: The numbers.
+        device: The device to keep them on.
+
+    Returns:
+        The numbers as a tensor, the same one in every call.
+    """
     return torch.tensor(values, device=device)
 
 
 def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
-    """Queues a copy of a CPU's tensor or array to the device.
+    """Queues a copy of a tensor or array on the CPU to the device.
 
     Args:
-        values: On the CPU.
-        device: Where the copy goes; if it is the CPU, there is no copy.
+        values: The tensor or array, on the CPU.
+        device: The device to copy to; if it is the CPU, nothing is copied.
     """
     tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
     return tensor.to(device, non_blocking=True)
 
 
 def all_to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    """Queues copies of named tensors to the device (see `to_device`)."""
+    """Queues copies of named tensors to the device.
+
+    Args:
+        tensors: The tensors by name, on the CPU.
+        device: The device to copy to; if it is the CPU, nothing is copied.
+    """
     return {name: to_device(tensor, device) for name, tensor in tensors.items()}
 
 
 class Transfer:
-    """A tensor on its way from a GPU; one of a CPU has arrived already.
+    """A tensor on its way from a GPU to the CPU; a tensor on the CPU has arrived already.
 
     Args:
-        values: The tensor; on a GPU, its copy to the CPU is queued.
+        values: The tensor. If it is on a GPU, a copy to the CPU is queued.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -52,22 +65,22 @@ class Transfer:
             self._arrival.record(torch.cuda.current_stream(values.device))
 
     def numpy(self) -> np.ndarray:
-        """Waits for the values and returns them."""
+        """Waits for the values to arrive and returns them."""
         if self._arrival is not None:
             self._arrival.synchronize()
         return self._values.numpy()
 
 
 class Lanes:
-    """A CUDA stream for each client, so that the work of several clients overlaps.
+    """A CUDA stream (lane) for each client, so that the work of several clients overlaps.
 
-    The first work in a lane since the last `join` waits for what was queued outside of the lanes
-    before it. After a `join`, what is queued outside waits for the work of all lanes. On a CPU,
-    lanes do nothing.
+    The first work in a lane after a `join` waits for what was queued outside of the lanes until
+    then. After a `join`, what is queued outside waits for the work of all lanes. On a CPU, lanes do
+    nothing.
 
     Args:
-        device: Where the clients compute.
-        clients: Their numbers.
+        device: The device that the clients compute on.
+        clients: The clients' numbers.
     """
 
     def __init__(self, device: torch.device, clients: Sequence[int]) -> None:
@@ -78,7 +91,7 @@ class Lanes:
 
     @contextmanager
     def of(self, client: int) -> Iterator[None]:
-        """Queues the work of the block in the lane of a client."""
+        """Queues the work of a `with` block in the lane of a client."""
         if not self.overlap:
             yield
             return
@@ -90,7 +103,7 @@ class Lanes:
             yield
 
     def join(self) -> None:
-        """Lets what is queued next wait for the work of all lanes."""
+        """Makes what is queued next wait for the work of all lanes."""
         for client in self._used:
             torch.cuda.current_stream(self._device).wait_stream(self._lanes[client])
         self._used.clear()

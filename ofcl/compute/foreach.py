@@ -4,9 +4,9 @@ Most do for many tensors in one call what a loop would do: for a small network, 
 longer than the arithmetic in it. PyTorch's own optimisers use the same `_foreach_…` functions, but
 any version may change them.
 
-Tested with PyTorch 2.11 (CUDA) and 2.13 (CPU); `pyproject.toml` accepts 2.6 and later. When one of
-them goes away, replace it by a loop over the public operation that its docstring names. Results
-stay the same but for rounding, and only speed is lost.
+Tested with PyTorch 2.11 (CUDA) and 2.13 (CPU); `pyproject.toml` accepts 2.6 and later. If PyTorch
+drops one of these functions, replace it by a loop over the public operation that the docstring here
+names in brackets. Results stay the same but for rounding, and only speed is lost.
 """
 
 from __future__ import annotations
@@ -22,52 +22,100 @@ TensorList = list[Tensor] | tuple[Tensor, ...]
 
 
 def copy_all(targets: TensorList, sources: TensorList) -> None:
-    """Copies each source into its target (`Tensor.copy_`)."""
+    """Copies each source into its target (`Tensor.copy_`).
+
+    Args:
+        targets: The tensors that are overwritten.
+        sources: As many tensors to copy.
+    """
     torch._foreach_copy_(targets, sources)
 
 
 def move_towards(targets: TensorList, goals: TensorList, share: float) -> None:
-    """Moves each target by a share of the way to its goal (`Tensor.lerp_`)."""
+    """Moves each target in place by a share of the way to its goal (`Tensor.lerp_`).
+
+    Args:
+        targets: The tensors that are changed.
+        goals: As many tensors to move towards.
+        share: The share of the way: 0 changes nothing, 1 reaches the goal.
+    """
     torch._foreach_lerp_(targets, goals, share)
 
 
 def add_scaled(targets: TensorList, terms: TensorList, factor: float) -> None:
-    """Adds to each target its term times a factor (`Tensor.add_` with `alpha`)."""
+    """Adds to each target, in place, its term times a factor (`Tensor.add_` with `alpha`).
+
+    Args:
+        targets: The tensors that are changed.
+        terms: As many tensors to add.
+        factor: The factor of every term.
+    """
     torch._foreach_add_(targets, terms, alpha=factor)
 
 
 def add_number(targets: TensorList, number: float) -> None:
-    """Adds a number to all (`Tensor.add_`)."""
+    """Adds one number to every tensor, in place (`Tensor.add_`).
+
+    Args:
+        targets: The tensors that are changed.
+        number: The number to add.
+    """
     torch._foreach_add_(targets, number)
 
 
 def scale_all(targets: TensorList, factor: float) -> None:
-    """Multiplies all by a factor (`Tensor.mul_`)."""
+    """Multiplies every tensor by one factor, in place (`Tensor.mul_`).
+
+    Args:
+        targets: The tensors that are changed.
+        factor: The factor.
+    """
     torch._foreach_mul_(targets, factor)
 
 
 def between(starts: TensorList, goals: TensorList, share: float) -> TensorList:
-    """Returns tensors that lie a share of the way from each start to its goal (`torch.lerp`)."""
+    """Returns new tensors a share of the way from each start to its goal (`torch.lerp`).
+
+    Args:
+        starts: The tensors to start from.
+        goals: As many tensors to move towards.
+        share: The share of the way: 0 gives the starts, 1 the goals.
+    """
     return torch._foreach_lerp(starts, goals, share)
 
 
 def scaled(tensors: TensorList, factor: float) -> TensorList:
-    """Returns each times a factor (`torch.mul`)."""
+    """Returns every tensor times one factor (`torch.mul`).
+
+    Args:
+        tensors: The tensors.
+        factor: The factor.
+    """
     return torch._foreach_mul(tensors, factor)
 
 
 def sums(first: TensorList, second: TensorList) -> TensorList:
-    """Returns the sums of pairs (`torch.add`)."""
+    """Returns the sum of each pair of tensors (`torch.add`).
+
+    Args:
+        first: The first tensor of each pair.
+        second: The second tensor of each pair.
+    """
     return torch._foreach_add(first, second)
 
 
 def differences(first: TensorList, second: TensorList) -> TensorList:
-    """Returns the first of each pair less the second (`torch.sub`)."""
+    """Returns the first tensor of each pair minus the second (`torch.sub`).
+
+    Args:
+        first: The first tensor of each pair.
+        second: The second tensor of each pair.
+    """
     return torch._foreach_sub(first, second)
 
 
 def norms(tensors: TensorList) -> TensorList:
-    """Returns the Euclidean norm of each (`torch.linalg.vector_norm`)."""
+    """Returns the Euclidean norm of every tensor (`torch.linalg.vector_norm`)."""
     return torch._foreach_norm(tensors)
 
 
@@ -82,17 +130,17 @@ def adam_step(
     betas: tuple[float, float],
     eps: float,
 ) -> None:
-    """Takes a step of Adam with all parameters (the step of `torch.optim.Adam(fused=True)`).
+    """Takes a step of Adam with all parameters, like `torch.optim.Adam(fused=True)`.
 
     Args:
         parameters: The tensors to change.
-        gradients: Their gradients.
+        gradients: The gradient of each parameter.
         means: Running means of the gradients; they are changed too.
         squares: Running means of the squared gradients; they are changed too.
         steps: The number of each parameter's step, from 1.
-        lr: Learning rate.
-        betas: Decay of the two running means.
-        eps: Added to the denominator.
+        lr: The learning rate.
+        betas: The decay of the two running means.
+        eps: A small number that is added to the denominator.
     """
     torch._fused_adam_(
         parameters,
@@ -120,7 +168,19 @@ def batch_norm_without_cudnn(
     momentum: float,
     eps: float,
 ) -> Tensor:
-    """Normalises a batch in training by PyTorch's own CUDA kernels (`F.batch_norm` may choose)."""
+    """Normalises a batch in training with PyTorch's own CUDA kernels.
+
+    `F.batch_norm` does the same, but may choose cuDNN's kernels.
+
+    Args:
+        x: The feature maps (n, channels, height, width).
+        weight: The factor of each channel.
+        bias: The number that is added to each channel.
+        running_mean: The running mean of each channel, which is updated; None: there is none.
+        running_var: The running variance of each channel, which is updated; None: there is none.
+        momentum: The weight of this batch in the running statistics.
+        eps: A small number that is added to the variance.
+    """
     normalised: Tensor = torch.native_batch_norm(
         x, weight, bias, running_mean, running_var, True, momentum, eps
     )[0]
@@ -130,8 +190,8 @@ def batch_norm_without_cudnn(
 def undecorated(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method of PyTorch's optimisers without the decorator that imports the compiler.
 
-    The import takes a second, and nothing in this package is compiled. Without such a decorator,
-    the method is returned as it is.
+    The import takes a second, and nothing in this package is compiled. A method that has no
+    decorator is returned as it is.
     """
     plain: Callable[..., Any] = getattr(method, "__wrapped__", method)
     return plain

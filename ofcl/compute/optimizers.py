@@ -1,4 +1,4 @@
-"""The clients' optimisers: PyTorch's SGD and Adam with less to do before each step."""
+"""The clients' optimisers: PyTorch's SGD and Adam without the checks before each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ofcl.compute import foreach
 
 
 class _Uncompiled:
-    """Methods of PyTorch's optimisers that do not import its compiler."""
+    """PyTorch's optimiser methods without the decorator that imports its compiler."""
 
     add_param_group: Any = foreach.undecorated(torch.optim.Optimizer.add_param_group)
     state_dict: Any = foreach.undecorated(torch.optim.Optimizer.state_dict)
@@ -24,8 +24,8 @@ class SGD(_Uncompiled, torch.optim.SGD):
     """PyTorch's SGD without momentum, and without its checks before each step.
 
     Args:
-        parameters: What it changes; all of them must have gradients in every step.
-        lr: Learning rate.
+        parameters: The parameters to change; all of them must have gradients in every step.
+        lr: The learning rate.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
@@ -42,12 +42,12 @@ class SGD(_Uncompiled, torch.optim.SGD):
 class Adam(_Uncompiled, torch.optim.Adam):
     """PyTorch's Adam for a CPU without its checks before each step.
 
-    For a network of a few small tensors, the checks take longer than the step. The state is that of
-    PyTorch's, so each can go on from the other's.
+    For a network of a few small tensors, the checks take longer than the step. Its state has the
+    form of PyTorch's, so each can continue from the other's.
 
     Args:
-        parameters: What it changes; all of them must have gradients in every step.
-        lr: Learning rate.
+        parameters: The parameters to change; all of them must have gradients in every step.
+        lr: The learning rate.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
@@ -59,7 +59,7 @@ class Adam(_Uncompiled, torch.optim.Adam):
         step_together([self])
 
     def states(self) -> list[dict[str, Tensor]]:
-        """Returns the state of each parameter; before the first step, zeros."""
+        """Returns the state of each parameter; all zeros before the first step."""
         parameters = self.param_groups[0]["params"]
         return [self.state[parameter] or self._new_state(parameter) for parameter in parameters]
 
@@ -74,10 +74,10 @@ class Adam(_Uncompiled, torch.optim.Adam):
 
 @torch.no_grad()
 def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """Takes a step of every optimiser; where all are `Adam`, in one call.
+    """Takes a step of every optimiser and clears the gradients; in one call if all are `Adam`.
 
     Args:
-        optimizers: Of several clients; they have the same settings.
+        optimizers: The optimisers of several clients; they have the same settings.
     """
     adams = [optimizer for optimizer in optimizers if isinstance(optimizer, Adam)]
     if len(adams) < len(optimizers):
@@ -108,9 +108,9 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor, parameters: list[nn.
     """Takes a step down the gradient of a loss.
 
     Args:
-        optimizer: Of the parameters.
-        loss: A number that depends on them.
-        parameters: What the gradient is taken of.
+        optimizer: The optimiser of the parameters.
+        loss: A number that depends on the parameters.
+        parameters: The parameters to compute the gradient for.
     """
     for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
         parameter.grad = gradient

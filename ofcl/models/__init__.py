@@ -5,7 +5,7 @@ resnet       for images; `norm` has its batch normalisation
 generators   of the generative methods
 head         outputs for new classes
 
-A new one is a file here and a line in `MODELS`. May import `compute`, `state` and `seeds`.
+A new model is a file here and a line in `MODELS`. May import `compute`, `state` and `seeds`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class ModelSize:
     """The sizes that a model is built with.
 
     Args:
-        shape: Of one sample.
-        classes: Outputs of the head.
-        width: Channels of networks for images, where slim ResNet-18 has 20.
-        hidden: Units of the MLP.
+        shape: The shape of one sample.
+        classes: The number of outputs of the head.
+        width: The channels of the first stage in networks for images; slim ResNet-18 has 20.
+        hidden: The units of the MLP's hidden layer.
         mean: The mean of each channel that images are normalised with.
-        std: The standard deviation of each channel that they are normalised with.
+        std: The standard deviation of each channel that images are normalised with.
     """
 
     shape: tuple[int, ...]
@@ -47,8 +47,8 @@ class Model:
     """A model that settings can name.
 
     Args:
-        summary: What it is for, in a few words.
-        build: Makes the module.
+        summary: A description in a few words.
+        build: Makes the module of a given size.
     """
 
     summary: str

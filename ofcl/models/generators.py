@@ -6,22 +6,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-NOISE = 1000  # numbers that MFCL's generator makes an image of
-ACGAN_NOISE = 100  # numbers that FedCIL's makes one of, besides one for each class
-ACGAN_SIDE = 32  # of the images that FedCIL's networks work on
+NOISE = 1000  # random numbers from which MFCL's generator makes an image
+ACGAN_NOISE = 100  # the same for FedCIL's, which takes one more for each class
+ACGAN_SIDE = 32  # side of the images that FedCIL's networks work on
 
 
 class ImageGenerator(nn.Module):
-    """MFCL's generator: it makes normalised images of noise, without being given a class.
+    """MFCL's generator: makes normalised images from noise, without being given a class.
 
-    Its last layer brings every channel to mean 0 and deviation 1, as normalised images have.
+    Its last layer brings every channel to mean 0 and standard deviation 1, as in normalised images.
 
     >>> ImageGenerator((3, 32, 32))(torch.zeros(2, NOISE)).shape
     torch.Size([2, 3, 32, 32])
 
     Args:
-        shape: Of an image: (colours, side, side).
-        channels: Of its first layers.
+        shape: The shape of an image: (colours, side, side).
+        channels: The channels of its first layers.
     """
 
     def __init__(self, shape: tuple[int, ...], channels: int = 128) -> None:
@@ -45,19 +45,19 @@ class ImageGenerator(nn.Module):
         self.last = nn.BatchNorm2d(colours, affine=False)
 
     def forward(self, noise: Tensor) -> Tensor:
-        """Makes images (n, colours, side, side) of noise (n, 1000)."""
+        """Makes images (n, colours, side, side) from noise (n, 1000)."""
         x = self.norm(self.linear(noise).view(-1, *self._start))
         images: Tensor = self.last(self.layers(x))
         return images
 
 
 class ClassGenerator(nn.Module):
-    """FedCIL's generator: it makes images of given classes, with values from −1 to 1.
+    """FedCIL's generator: makes images of given classes, with values from −1 to 1.
 
     Args:
-        colours: Channels of the images.
-        classes: How many classes there are.
-        channels: Of its first layer.
+        colours: The channels of the images.
+        classes: The number of classes.
+        channels: The channels of its first layer.
     """
 
     def __init__(self, colours: int, classes: int, channels: int = 384) -> None:
@@ -80,8 +80,9 @@ class ClassGenerator(nn.Module):
         """Makes images (n, colours, 32, 32).
 
         Args:
-            noise: (n, 100 + classes); the first numbers are replaced by the class.
-            y: Classes (n,).
+            noise: Random numbers (n, 100 + classes); the first ones of each image are overwritten
+                by its class, one-hot.
+            y: The classes of the images (n,).
         """
         noise = torch.cat([F.one_hot(y, self.classes).to(noise), noise[:, self.classes :]], 1)
         images: Tensor = self.layers(self.linear(noise)[:, :, None, None])
@@ -89,10 +90,10 @@ class ClassGenerator(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from a generator of its own, seeded with `seed`.
+    """Dropout that draws from a generator of its own, which `seed` starts.
 
     Args:
-        share: The share of features that is left out in training.
+        share: The share of features that is set to zero in training.
     """
 
     def __init__(self, share: float = 0.5) -> None:
@@ -105,7 +106,7 @@ class Dropout(nn.Module):
         self._seed, self._generator = seed, None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Leaves a share of the features out, in training."""
+        """Sets a random share of the features to zero in training, and scales the others up."""
         if not self.training:
             return x
         if self._generator is None:
@@ -115,11 +116,11 @@ class Dropout(nn.Module):
 
 
 class Critic(nn.Module):
-    """FedCIL's critic without its heads: the features by which images are judged.
+    """FedCIL's critic without its heads: computes the features that both heads judge an image by.
 
     Args:
-        colours: Channels of the images.
-        channels: Of its first layer.
+        colours: The channels of the images.
+        channels: The channels of its first layer.
     """
 
     def __init__(self, colours: int, channels: int = 16) -> None:
@@ -145,20 +146,21 @@ class Critic(nn.Module):
 class ACGAN(nn.Module):
     """FedCIL's whole model: a generator, and a critic with two heads.
 
-    `real` tells real images from made ones; `head` tells the classes apart, and is the classifier.
-    Images are normalised. Those smaller than 32 × 32 are padded in black, and made images are cut
-    and normalised to match.
+    The head `real` tells real images from generated ones; `head` is the classifier. Images are
+    normalised. Images smaller than 32 × 32 are padded with black for the critic; generated images
+    are cut to the same size and normalised.
 
     >>> gan = ACGAN((1, 28, 28), 10, mean=(0.5,), std=(0.5,), channels=2)
     >>> gan(torch.zeros(3, 1, 28, 28)).shape, gan.make(torch.zeros(3, 110), torch.arange(3)).shape
     (torch.Size([3, 10]), torch.Size([3, 1, 28, 28]))
 
     Args:
-        shape: Of an image: (colours, side, side).
-        classes: How many classes there are.
+        shape: The shape of an image: (colours, side, side).
+        classes: The number of classes.
         mean: The mean of each channel that images are normalised with.
-        std: The standard deviation of each channel that they are normalised with.
-        channels: Of the critic's first layer; the generator's has 24 times as many.
+        std: The standard deviation of each channel that images are normalised with.
+        channels: The channels of the critic's first layer; the generator's first layer has 24 times
+            as many.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class ACGAN(nn.Module):
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs of both heads."""
+        """Computes the inputs of both heads for images (n, …)."""
         features: Tensor = self.critic(self._padded(x))
         return features
 
@@ -192,9 +194,9 @@ class ACGAN(nn.Module):
         """Makes normalised images (n, colours, side, side).
 
         Args:
-            noise: (n, 100 + classes).
+            noise: Random numbers (n, 100 + classes).
             y: The classes of the images (n,).
-            generator: Makes them instead of the model's own.
+            generator: Another generator to use instead of the model's own.
         """
         images: Tensor = (generator or self.generator)(noise, y)
         before = (ACGAN_SIDE - self._side) // 2

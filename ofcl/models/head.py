@@ -1,7 +1,7 @@
 """Heads that grow: an output for every new class; the old outputs do not change.
 
-A new output starts from values that depend only on the run's seed and the class. So all clients
-and the server start it from the same values, whenever they hear of the class.
+A new output starts from values that depend only on the run's seed and the class. So all clients and
+the server start it from the same values, whenever each of them learns that the class exists.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from ofcl.seeds import generator
 from ofcl.state import Tensors
 
 WEIGHT, BIAS = "head.weight", "head.bias"
-FEWEST_CLASSES = 2  # a model starts with as many, since some scores compare the two likeliest
+FEWEST_CLASSES = 2  # that a model starts with: some scores compare the two likeliest classes
 
 
 def outputs(model: nn.Module) -> int:
-    """Returns how many classes a model has outputs for."""
+    """Counts the classes that a module has outputs for."""
     return len(model.get_parameter(BIAS))
 
 
 def width(model: Tensors) -> int:
-    """Returns how many classes a model's tensors have outputs for; 0 if they have no head."""
+    """Counts the classes that a model's named tensors have outputs for; 0 if they have no head."""
     return len(model[BIAS]) if BIAS in model else 0
 
 
 def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor, Tensor]:
-    """Makes the weights and biases of new outputs, like those that a linear layer starts with.
+    """Draws the weights and biases of new outputs, from the range that a linear layer starts with.
 
     Args:
         seed: The run's seed.
         first: The first new class.
-        last: The class behind the last new one.
-        features: How many inputs the head has.
+        last: One more than the last new class.
+        features: The number of inputs of the head.
 
     Returns:
         Weights (last − first, features) and biases (last − first,).
@@ -47,15 +47,16 @@ def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor
 
 
 def grown(model: Tensors, classes: int, seed: int) -> Tensors:
-    """Returns the tensors of a model with at least so many outputs.
+    """Returns a model's tensors with outputs added to its head, up to a number of classes.
 
     >>> small = {"head.weight": torch.ones(2, 3), "head.bias": torch.ones(2)}
     >>> grown(small, 4, seed=0)["head.weight"].shape
     torch.Size([4, 3])
 
     Args:
-        model: The tensors; without a head they are returned as they are.
-        classes: How many outputs there should be.
+        model: The named tensors. If they include no head, or it is large enough, they are returned
+            as they are.
+        classes: The number of outputs that are needed.
         seed: The run's seed.
     """
     if not 0 < width(model) < classes:
@@ -73,15 +74,15 @@ Swapped = list[tuple[nn.Parameter, nn.Parameter]]
 
 
 def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
-    """Gives a model at least so many outputs.
+    """Adds outputs to a module's head, up to a number of classes.
 
     Args:
-        model: A module with a linear `head`.
-        classes: How many outputs there should be.
+        model: A module with a linear `head`, which is changed.
+        classes: The number of outputs that are needed.
         seed: The run's seed.
 
     Returns:
-        The parameters of the head that were replaced, for `grow_optimizer`.
+        The replaced parameters of the head with their new ones, for `grow_optimizer`.
     """
     old = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
     larger = grown({name: p.detach() for name, p in old.items()}, classes, seed)
@@ -94,11 +95,13 @@ def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
 
 
 def grow_optimizer(optimizer: torch.optim.Optimizer, swapped: Swapped) -> None:
-    """Lets an optimiser go on with a head that has grown; for new outputs it starts from zero.
+    """Lets an optimiser continue with a head that has grown.
+
+    The state of the old outputs is kept; that of the new ones starts from zero.
 
     Args:
-        optimizer: Of the model's parameters.
-        swapped: What `grow_head` returned.
+        optimizer: The optimiser of the model's parameters.
+        swapped: The pairs of parameters that `grow_head` returned.
     """
     for old, new in swapped:
         for group in optimizer.param_groups:

@@ -1,4 +1,4 @@
-"""The network for vectors: one hidden layer; also of several clients at once."""
+"""The network for vectors: one hidden layer. The networks of several clients can run at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class MLP(nn.Module):
     torch.Size([2, 3])
 
     Args:
-        features: How many numbers a sample has.
-        hidden: Units of the hidden layer.
-        classes: Outputs of the head.
+        features: The number of values in a sample.
+        hidden: The units of the hidden layer.
+        classes: The number of outputs of the head.
     """
 
     def __init__(self, features: int, hidden: int, classes: int) -> None:
@@ -37,23 +37,33 @@ class MLP(nn.Module):
         """Computes the logits (clients, n, classes) of several clients' networks at once.
 
         Args:
-            weights: The parameters by name, those of all clients stacked: (clients, …).
+            weights: The parameters by name; each is stacked over the clients, (clients, …).
             x: The samples of each client, (clients, n, …).
         """
         return MLP.stacked_head(weights, MLP.stacked_features(weights, x))
 
     @staticmethod
     def stacked_features(weights: Tensors, x: Tensor) -> Tensor:
-        """Computes the inputs (clients, n, hidden) of several heads; arguments as `stacked`."""
+        """Computes the inputs (clients, n, hidden) of several clients' heads at once.
+
+        Args:
+            weights: The parameters by name; each is stacked over the clients, (clients, …).
+            x: The samples of each client, (clients, n, …).
+        """
         return _stacked_layer(weights, "hidden", x.flatten(2)).relu()
 
     @staticmethod
     def stacked_head(weights: Tensors, features: Tensor) -> Tensor:
-        """Computes the logits (clients, n, classes) of several heads' inputs."""
+        """Computes the logits (clients, n, classes) of several clients' heads at once.
+
+        Args:
+            weights: The parameters by name; each is stacked over the clients, (clients, …).
+            features: The inputs of the heads, (clients, n, hidden).
+        """
         return _stacked_layer(weights, "head", features)
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs (n, hidden) of the head."""
+        """Computes the inputs (n, hidden) of the head for samples (n, …)."""
         features: Tensor = self.hidden(x.flatten(1)).relu()
         return features
 
@@ -67,26 +77,34 @@ def _stacked_layer(weights: Tensors, layer: str, x: Tensor) -> Tensor:
 class StackedLinear(torch.autograd.Function):
     """The linear layers of several clients in one call.
 
-    Gradients have the memory layout of the weights, which a fused optimiser needs; autograd's own
-    gradients of a batched product would be transposed.
+    Its gradients have the memory layout of the weights, which a fused optimiser needs. Those that
+    autograd computes for a batched product would be transposed.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Computes outputs (clients, n, out).
+        """Computes the outputs (clients, n, out) of the layers.
 
         Args:
-            ctx: Where the inputs are kept for `backward`.
-            x: (clients, n, in).
-            weight: (clients, out, in).
-            bias: (clients, out).
+            ctx: PyTorch's context, which keeps the inputs for `backward`.
+            x: The inputs of each client's layer, (clients, n, in).
+            weight: The weights of each client's layer, (clients, out, in).
+            bias: The biases of each client's layer, (clients, out).
         """
         ctx.save_for_backward(x, weight)
         return torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Computes the gradients of x (None if x is data), weight and bias."""
+        """Computes the gradients of x, weight and bias.
+
+        Args:
+            ctx: PyTorch's context with the inputs of `forward`.
+            gradient: The gradient of the outputs, (clients, n, out).
+
+        Returns:
+            The three gradients; None for x if nothing before it learns.
+        """
         x, weight = ctx.saved_tensors
         of_x = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
         return of_x, torch.bmm(gradient.transpose(1, 2), x), gradient.sum(1)

@@ -1,4 +1,4 @@
-"""Batch normalisation for images, also of several parts of a batch on their own."""
+"""Batch normalisation for images; several parts of a batch can be normalised separately."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ofcl.compute import foreach
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch normalisation that can take the statistics of each part of a batch (`in_parts`).
+    """Batch normalisation that can take the statistics of each part of a batch (see `in_parts`).
 
-    It does not count its batches, which PyTorch's does: nobody asks, and counting takes time.
+    Unlike PyTorch's, it does not count its batches: the count is not used, and counting takes time.
     """
 
     parts: int | None = None
-    """The number of equal parts of a batch in training; None: it is one whole."""
+    """The number of equal parts of a batch in training; None: one part, the whole batch."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalises feature maps (n, channels, height, width)."""
@@ -46,13 +46,13 @@ class BatchNorm(nn.BatchNorm2d):
 
 @contextmanager
 def in_parts(model: nn.Module, parts: int) -> Iterator[None]:
-    """Lets a model normalise each part of a batch as if it came alone.
+    """Lets a model normalise each part of a batch with the part's own statistics.
 
-    In training mode only. The running statistics do not change.
+    Holds for training mode, inside a `with` block. The running statistics do not change.
 
     Args:
         model: A module with `BatchNorm` layers.
-        parts: How many equal parts a batch has.
+        parts: The number of equal parts that a batch has.
     """
     norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
     for norm in norms:

@@ -9,7 +9,13 @@ from ofcl.models.norm import BatchNorm
 
 
 class BasicBlock(nn.Module):
-    """Two 3 × 3 convolutions and a shortcut around them."""
+    """Two 3 × 3 convolutions and a shortcut around them.
+
+    Args:
+        channels_in: The channels of the input.
+        channels: The channels of the output.
+        stride: The stride of the first convolution; 2 halves height and width.
+    """
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -25,7 +31,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes feature maps of feature maps."""
+        """Computes the block's feature maps (n, channels, …) from (n, channels_in, …)."""
         out = self.bn1(self.conv1(x)).relu()
         out = self.bn2(self.conv2(out))
         added: Tensor = out + self._shortcut_of(x)
@@ -56,9 +62,9 @@ class SlimResNet18(nn.Module):
     1094750
 
     Args:
-        channels: Channels of the images.
-        classes: Outputs of the head.
-        width: Channels of the first stage; each stage has twice as many as the one before.
+        channels: The channels of the images.
+        classes: The number of outputs of the head.
+        width: The channels of the first stage; each stage has twice as many as the one before.
     """
 
     def __init__(self, channels: int, classes: int, width: int = 20) -> None:
@@ -81,6 +87,6 @@ class SlimResNet18(nn.Module):
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs (n, 8 · width) of the head."""
+        """Computes the inputs (n, 8 · width) of the head for images (n, channels, side, side)."""
         features: Tensor = self.pool(self.blocks(self.stem(x))).flatten(1)
         return features

@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 class Change(ABC):
-    """A random change of samples, in two steps: numbers are drawn, then they are applied.
+    """A random change of samples in two steps: `draw` draws random numbers, `apply` uses them.
 
     Numbers are drawn on the CPU, so they are the same for every device. Applying them is a function
     of tensors alone, which a CUDA graph can replay.
     """
 
     ahead: ClassVar[int] = 1
-    """For how many mini-batches at once drawing is fastest."""
+    """The number of mini-batches for which drawing at once is fastest."""
 
     @abstractmethod
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
@@ -25,22 +25,35 @@ class Change(ABC):
 
         Args:
             shape: The shape of the mini-batch (n, …).
-            generator: Where they are drawn from.
+            generator: The generator to draw from.
 
         Returns:
             Numbers on the CPU, (…, n, …): dimension 1 is that of the samples.
         """
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape: (times, …), as `draw` one after the other.
+        """Draws for several mini-batches of one shape, the same numbers as `draw` in a loop.
 
         `Draws` calls this method, never `draw`; override both.
+
+        Args:
+            shape: The shape of each mini-batch (n, …).
+            generator: The generator to draw from.
+            times: The number of mini-batches.
+
+        Returns:
+            The numbers of all mini-batches, (times, …).
         """
         return torch.stack([self.draw(shape, generator) for _ in range(times)])
 
     @abstractmethod
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes samples (n, …) by the numbers that `draw` returned, on their device."""
+        """Changes samples by numbers that `draw` returned.
+
+        Args:
+            x: The samples (n, …).
+            draws: The numbers, on the same device.
+        """
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Draws numbers for samples (n, …) and applies them."""

@@ -19,22 +19,21 @@ class Draws:
     """The random numbers of a change, mini-batch after mini-batch.
 
     Args:
-        change: What the numbers are for.
-        generator: Where they are drawn from; nobody else may use it.
+        change: The change that the numbers are for.
+        generator: The generator to draw from; nothing else may use it.
         each: How often the change is drawn for one mini-batch.
     """
 
     def __init__(self, change: Change, generator: torch.Generator, each: int = 1) -> None:
         self.change, self._generator, self._each = change, generator, each
         self._shape = torch.Size()
-        self._page: list[Tensor] = []  # draws that were made and not taken, the next one last
+        self._page: list[Tensor] = []  # drawn but not used yet, the next one last
         self._length = 0  # mini-batches that the page was drawn for
-        self._before = torch.empty(
-            0
-        )  # the generator's state before the page, if it is longer than 1
+        # The generator's state before the page was drawn, if it is of several mini-batches.
+        self._before = torch.empty(0)
 
     def next(self, shape: torch.Size) -> Tensor:
-        """Returns the draws for a mini-batch of this shape, (each, …) as from `draw_many`."""
+        """Returns the numbers for the next mini-batch, which has this shape: (each, …)."""
         if shape != self._shape or not self._page:
             self._draw_page(shape)
         return self._page.pop()
@@ -51,7 +50,7 @@ class Draws:
         self._page = [*torch.split(drawn, self._each)][::-1]
 
     def _put_back(self) -> None:
-        """Returns the generator to where it is after the draws that were taken."""
+        """Drops the numbers that were drawn but not used, and sets the generator back."""
         if self._page:
             self._generator.set_state(self._before)
             if taken := self._length - len(self._page):
@@ -59,7 +58,7 @@ class Draws:
             self._page = []
 
     def state(self) -> Tensor:
-        """Returns the generator's state after the draws that were taken, for a checkpoint."""
+        """Returns the generator's state after the numbers used so far, for a checkpoint."""
         self._put_back()
         return self._generator.get_state()
 

@@ -1,10 +1,11 @@
 """Homographies: the matrices of perturbations that move pixels, from uniform random numbers.
 
-Each function takes numbers u (n, 9) and returns matrices (n, 3, 3) that lead from a place in the
-perturbed image to the place in the original, both in coordinates from -1 to 1.
+Each function takes numbers u (n, 9) and returns matrices (n, 3, 3). A matrix leads from a place in
+the perturbed image to the place in the original where its pixel comes from. Both are in coordinates
+from -1 to 1.
 
 They are computed with NumPy: hundreds of operations on a handful of numbers, which PyTorch starts
-slowly. For as many numbers as sixteen mini-batches need, they take little longer.
+slowly. For the numbers of sixteen mini-batches, they take little longer than for one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 
 
 def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
-    """Returns matrices (n, 3, 3) of nine elements, each (n,) or a number."""
+    """Makes matrices (n, 3, 3) from their nine elements, each an array (n,) or one number."""
     matrices = np.empty((n, 9), dtype=np.float32)
     for place, element in enumerate(elements):
         matrices[:, place] = element
@@ -26,12 +27,12 @@ def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
 
 
 def flip_matrices(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
-    """Mirrors every second image.
+    """Makes matrices that mirror an image with probability ½.
 
     Args:
         u: Uniform numbers (n, 9).
-        x_sign: -1: left and right are exchanged.
-        y_sign: -1: top and bottom are exchanged.
+        x_sign: -1 to exchange left and right, else 1.
+        y_sign: -1 to exchange top and bottom, else 1.
     """
     happens = u[:, 0] < 0.5
     x, y = (np.where(happens, sign, 1) for sign in (x_sign, y_sign))
@@ -54,7 +55,7 @@ class Turn:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """Angle, moves (the width is 2), the least scale and its distance to the most."""
+        """The limits as numbers: angle (radians), two moves (the width is 2), scale, range of scales."""
         least, most = self.scale
         return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
 
@@ -65,16 +66,16 @@ TURNS = {
     "rotate-90": Turn(90),
     "affine": Turn(20, move=(0.1, 0.3), scale=(0.5, 0.75)),
 }
-"""The perturbations that turn, by name."""
+"""The perturbations that turn images, by name."""
 
 
 def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.ndarray:
-    """Turns images in k ways at once; a loop over them would take four times as long.
+    """Makes the matrices of k random turns at once; a loop over them takes four times as long.
 
     Args:
         u: Uniform numbers (k, n, 9).
-        turns: The k ways.
-        aspect: Width of the images over their height.
+        turns: The limits of the k turns.
+        aspect: The images' width divided by their height.
 
     Returns:
         Matrices (k, n, 3, 3).
@@ -92,7 +93,10 @@ def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.nda
 
 
 def _crop(u: np.ndarray) -> np.ndarray:
-    """Enlarges a piece of 0.8 … 1 of the area, with side ratio 0.9 … 1.1, to the whole."""
+    """Makes matrices that enlarge a random piece of an image to the whole.
+
+    The piece has 0.8 to 1 of the area, and sides whose ratio is 0.9 to 1.1.
+    """
     area = 0.8 + 0.2 * u[:, 0]
     logarithm = math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1]
     ratio = torch.from_numpy(logarithm).exp().numpy()
@@ -106,10 +110,11 @@ _CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float32)
 
 
 def _perspective(u: np.ndarray) -> np.ndarray:
-    """Moves each corner of every second image inwards by up to a quarter of the side.
+    """Makes matrices that tilt an image with probability ½.
 
-    The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989). Its
-    adjugate is the way back, up to a factor that does not matter for homographies.
+    Each corner moves inwards by up to a quarter of the side. The homography from the unit square to
+    a quadrilateral has a closed form (Heckbert 1989). Its adjugate is the inverse, up to a factor
+    that does not matter for homographies.
     """
     inward = 0.5 * u[:, 1:9].reshape(-1, 4, 2)  # from -1 to 1: half of the half side
     quad = _CORNERS - _CORNERS * inward  # (n, 4, 2)
@@ -134,4 +139,4 @@ WARPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "perspective": _perspective,
     "crop": _crop,
 }
-"""The other perturbations that move pixels, by name; turns are computed together."""
+"""The other perturbations that move pixels, by name: functions of u that make matrices."""

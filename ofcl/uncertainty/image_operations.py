@@ -1,8 +1,8 @@
 """The operations that perturb images: pixels are moved, covered or recoloured.
 
-An operation on images has two parts. On the CPU, in NumPy, uniform random numbers u (n, 9) become
-what the operation needs, in place. On the device, a function of few kernels applies that to the
-images. Of operations that move pixels, the first part is in `homographies`.
+An operation on images has two parts. On the CPU, NumPy turns uniform random numbers u (n, 9), in
+place, into the numbers that the operation needs. On the device, a function of few kernels applies
+these to the images. For operations that move pixels, the first part is in `homographies`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ NUMBERS = 9  # uniform random numbers for each image and operation
 
 
 def warp(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:
-    """Moves the pixels of images by homographies; what comes from outside is black.
+    """Moves the pixels of images by homographies; pixels from outside of the image are black.
 
     Args:
-        x: Images (n, C, H, W).
-        matrices: For each image the homography (n, 3, 3) from a place in the result to the place
-            in the image, in coordinates from -1 to 1.
+        x: The images (n, C, H, W).
+        matrices: The homography (n, 3, 3) of each image: from a place in the result to the place in
+            the image, in coordinates from -1 to 1.
         mode: The interpolation of `grid_sample`.
     """
     height, width = x.shape[-2:]
@@ -35,14 +35,20 @@ def warp(x: Tensor, matrices: Tensor, mode: str = "bilinear") -> Tensor:
 
 
 CUTOUTS = {"cutout-10": 10, "cutout-20": 20}
-"""The sides of square holes, in pixels."""
+"""The perturbations that cover a square, and its side in pixels."""
 
 
 def place_holes(u: np.ndarray, side: int, height: int, width: int) -> None:
-    """Replaces u[:, :3] by row and column of a hole's centre, and half of its side.
+    """Replaces u[:, :3] by the row and column of a hole's centre, and half of its side.
 
-    The centre is half a pixel up and left of the drawn pixel, so that a hole of an even side has
-    as many pixels on either side of it.
+    The centre is half a pixel up and left of the drawn pixel, so that a hole of an even side has as
+    many pixels on either side of it.
+
+    Args:
+        u: Uniform numbers (n, 9), which are changed.
+        side: The side of the square holes, in pixels.
+        height: The height of the images, in pixels.
+        width: The width of the images, in pixels.
     """
     sides = np.array([height, width], dtype=np.float32)
     u[:, :2] = np.floor(u[:, :2] * sides) - 0.5
@@ -50,15 +56,15 @@ def place_holes(u: np.ndarray, side: int, height: int, width: int) -> None:
 
 
 def cut_out(x: Tensor, holes: Tensor, fill: Tensor) -> Tensor:
-    """Fills holes in images.
+    """Fills holes in images with one colour.
 
     Args:
-        x: Images (n, C, H, W).
-        holes: k holes for each image, (k, n, 9), as `place_holes` places them.
+        x: The images (n, C, H, W).
+        holes: k holes for each image, (k, n, 9), as `place_holes` makes them.
         fill: The colour (C, 1, 1).
 
     Returns:
-        The images with each of their holes, (k, n, C, H, W).
+        k copies of every image, each with one of its holes, (k, n, C, H, W).
     """
     height, width = x.shape[-2:]
     distances = (_rows_and_columns(height, width, x.device) - holes[..., None, :2]).abs()
@@ -68,10 +74,10 @@ def cut_out(x: Tensor, holes: Tensor, fill: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Recolouring:
-    """An operation on the values of pixels.
+    """An operation that changes the values of pixels.
 
     Args:
-        prepare: Changes uniform numbers u (n, 9) into those that `apply` needs, in place.
+        prepare: Turns uniform numbers u (n, 9), in place, into the numbers that `apply` needs.
         apply: Changes images (n, C, H, W) by these numbers, on the device.
     """
 
@@ -80,6 +86,7 @@ class Recolouring:
 
 
 def _draw_brightness(u: np.ndarray) -> None:
+    """Turns u[:, 0] into a factor from 0.9 to 1.1."""
     u[:, 0] = 0.9 + 0.2 * u[:, 0]  # a factor
 
 
@@ -88,7 +95,7 @@ def _apply_brightness(x: Tensor, draws: Tensor) -> Tensor:
 
 
 def _draw_inversion(u: np.ndarray) -> None:
-    """Every second image x becomes 1 - x: an offset and a factor."""
+    """Turns u[:, :2] into an offset and a factor; with probability ½, they make 1 - x of x."""
     happens = u[:, 0] < 0.5
     u[:, 0], u[:, 1] = happens, np.where(happens, -1, 1)
 
@@ -105,12 +112,12 @@ RECOLOURINGS = {
 """Every recolouring by name."""
 
 
-# Both wait for their copy to the device, so that it is there for every lane.
+# Both copy without `non_blocking`: every client's CUDA stream needs the cached result whole.
 
 
 @functools.cache
 def _homogeneous_places(height: int, width: int, device: torch.device) -> Tensor:
-    """Returns the pixels' places (H·W, 3) in homogeneous coordinates from -1 to 1."""
+    """Returns the places of all pixels (H·W, 3), in homogeneous coordinates from -1 to 1."""
     ys, xs = ((torch.arange(side) * 2 + 1) / side - 1 for side in (height, width))
     grid_y, grid_x = torch.meshgrid(ys, xs, indexing="ij")
     return torch.stack([grid_x, grid_y, torch.ones_like(grid_x)], -1).view(-1, 3).to(device)
@@ -118,6 +125,6 @@ def _homogeneous_places(height: int, width: int, device: torch.device) -> Tensor
 
 @functools.cache
 def _rows_and_columns(height: int, width: int, device: torch.device) -> Tensor:
-    """Returns the pixels' rows and columns (H·W, 2)."""
+    """Returns the row and the column of every pixel, (H·W, 2)."""
     places = torch.cartesian_prod(torch.arange(height), torch.arange(width))
     return places.float().to(device)

@@ -1,7 +1,7 @@
 """Perturbations: a sample becomes several slightly different copies, whose predictions differ.
 
-Images have the paper's twelve perturbations; eight of them move pixels by a homography, so all of
-these views come from one `grid_sample`. Vectors get Gaussian noise. The training augmentation of
+Images have the paper's twelve perturbations. Eight of them move pixels by a homography, so one
+`grid_sample` makes all of these copies. Vectors get Gaussian noise. The training augmentation of
 images is here too, as it uses the same geometry.
 """
 
@@ -27,17 +27,17 @@ from ofcl.uncertainty.image_operations import (
     warp,
 )
 
-AHEAD = 16  # mini-batches whose draws for images are made at once
+AHEAD = 16  # mini-batches of images to draw for at once
 
 IMAGE_PERTURBATIONS = (
     "cutout-10", "cutout-20", "hflip", "vflip", "rotate-10", "rotate-45", "rotate-90",
     "brightness", "perspective", "affine", "crop", "invert",
 )  # fmt: skip
-"""The paper's twelve, in its order; their numbers are their places here, from 1."""
+"""The paper's twelve perturbations in its order, which numbers them from 1."""
 
 
 def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of perturbations, each once.
+    """Returns the names of the chosen perturbations, each once.
 
     >>> choose_perturbations(["3", "invert"])
     ('hflip', 'invert')
@@ -46,7 +46,7 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
         chosen: Names, numbers from 1 to 12, or `all`.
 
     Raises:
-        OfclError: If there is none, or one that is not known.
+        OfclError: If nothing is chosen, or a name is not known.
     """
     names: list[str] = []
     if not chosen:
@@ -67,7 +67,10 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
 def _draw_uniform(
     times: int, groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
 ) -> Tensor:
-    """Draws (times, groups, n, 9) numbers: for each sample, or the same for the whole batch."""
+    """Draws uniform numbers (times, groups, n, 9).
+
+    They differ for each of the n samples, or are the same for the whole batch (`draws`).
+    """
     if draws == "batch":
         return torch.rand(times, groups, 1, NUMBERS, generator=generator).repeat(1, 1, n, 1)
     return torch.rand(times, groups, n, NUMBERS, generator=generator)
@@ -75,20 +78,21 @@ def _draw_uniform(
 
 @dataclass(frozen=True)
 class ImageViews(Perturbation):
-    """One perturbed view of every image for each name.
+    """The perturbed copies (views) of images: one view of each image for every perturbation.
 
     >>> views = ImageViews(("hflip", "invert"), mean=(0.5,), std=(0.5,))
     >>> views(torch.zeros(3, 1, 8, 8), torch.Generator()).shape
     torch.Size([2, 3, 1, 8, 8])
 
     Args:
-        names: Of `IMAGE_PERTURBATIONS`.
+        names: The perturbations, by their names in `IMAGE_PERTURBATIONS`.
         mean: The mean of each channel that the images were normalised with.
-        std: The standard deviation of each channel that they were normalised with.
+        std: The standard deviation of each channel that the images were normalised with.
         draws: `sample`: every image is changed in its own way; `batch`: all in the same way.
         pixels: `raw`: pixels from 0 to 1 are changed, and normalised again; `normalised`: pixels
             are changed as they are, as in the paper's released code.
-        interpolation: Of rotations and the affine map; the others are always bilinear.
+        interpolation: The interpolation of rotations and the affine map; the other perturbations
+            are always bilinear.
     """
 
     ahead = AHEAD
@@ -100,11 +104,30 @@ class ImageViews(Perturbation):
     interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws nine numbers for each view and image: a matrix, or what an operation needs."""
+        """Draws the numbers for a mini-batch: nine for each view and image.
+
+        Nine numbers are a homography, or whatever else the perturbation needs.
+
+        Args:
+            shape: The shape of the mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+
+        Returns:
+            Numbers (views, n, 9).
+        """
         return self.draw_many(shape, generator, 1)[0]
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape: (times, views, n, 9)."""
+        """Draws for several mini-batches of one shape.
+
+        Args:
+            shape: The shape of each mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+            times: The number of mini-batches.
+
+        Returns:
+            Numbers (times, views, n, 9).
+        """
         drawn = _draw_uniform(times, len(self.names), shape[0], self.draws, generator)
         numbers = drawn.transpose(0, 1).flatten(1, 2)  # (views, times · n, 9)
         height, width = shape[-2:]
@@ -124,7 +147,15 @@ class ImageViews(Perturbation):
         return of_times.contiguous()
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes images (n, C, H, W) to their views (views, n, C, H, W)."""
+        """Makes the views of images.
+
+        Args:
+            x: The images (n, C, H, W).
+            draws: The numbers that `draw` returned, on the same device.
+
+        Returns:
+            The views (views, n, C, H, W).
+        """
         mean, std = (constant(v, x.device).view(-1, 1, 1) for v in (self.mean, self.std))
         if self.pixels == "raw":
             x = x * std + mean
@@ -142,7 +173,7 @@ class ImageViews(Perturbation):
         return (stacked - mean) / std if self.pixels == "raw" else stacked
 
     def _by_interpolation(self) -> dict[str, list[str]]:
-        """Returns the names of the perturbations that move pixels, by their interpolation."""
+        """Groups the names of the perturbations that move pixels by their interpolation."""
         moving = [name for name in self.names if name in TURNS or name in WARPS]
         nearest = [n for n in moving if n in TURNS and self.interpolation == "nearest"]
         return {"nearest": nearest, "bilinear": [n for n in moving if n not in nearest]}
@@ -157,18 +188,34 @@ class NoisyCopies(Perturbation):
 
     Args:
         std: The standard deviation of the noise.
-        copies: How many copies of each vector.
+        copies: The number of copies of each vector.
     """
 
     std: float = 0.1
     copies: int = 5
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws normal numbers (copies, n, …)."""
+        """Draws normal numbers for a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, …).
+            generator: The generator to draw from.
+
+        Returns:
+            Numbers (copies, n, …).
+        """
         return torch.randn(self.copies, *shape, generator=generator)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes vectors (n, …) to noisy ones (copies, n, …)."""
+        """Makes noisy copies of vectors.
+
+        Args:
+            x: The vectors (n, …).
+            draws: The numbers that `draw` returned, on the same device.
+
+        Returns:
+            The copies (copies, n, …).
+        """
         return x + self.std * draws
 
 
@@ -178,7 +225,7 @@ class FlipAndRotate(Change):
 
     Args:
         draws: `sample`: every image is changed in its own way; `batch`: all in the same way.
-        interpolation: How pixels between pixels are filled.
+        interpolation: How a pixel that falls between others gets its value.
     """
 
     ahead = AHEAD
@@ -186,11 +233,28 @@ class FlipAndRotate(Change):
     interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws homographies (1, n, 9)."""
+        """Draws one homography for each image of a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+
+        Returns:
+            Homographies (1, n, 9).
+        """
         return self.draw_many(shape, generator, 1)[0]
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape: (times, 1, n, 9)."""
+        """Draws for several mini-batches of one shape.
+
+        Args:
+            shape: The shape of each mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+            times: The number of mini-batches.
+
+        Returns:
+            Homographies (times, 1, n, 9).
+        """
         drawn = _draw_uniform(times, 2, shape[0], self.draws, generator)
         flip, rotate = drawn.transpose(0, 1).flatten(1, 2).numpy()
         (turned,) = turn_matrices(rotate[None], [Turn(20)], shape[-1] / shape[-2])
@@ -198,5 +262,13 @@ class FlipAndRotate(Change):
         return torch.from_numpy(matrices).view(times, 1, -1, NUMBERS)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes images (n, C, H, W) to as many others."""
+        """Flips and rotates images.
+
+        Args:
+            x: The images (n, C, H, W).
+            draws: The homographies that `draw` returned, on the same device.
+
+        Returns:
+            The changed images (n, C, H, W).
+        """
         return warp(x, draws.view(-1, 3, 3), self.interpolation)

@@ -19,7 +19,7 @@ from ofcl.uncertainty.change import Perturbation
 from ofcl.uncertainty.draw_ahead import Draws
 from ofcl.uncertainty.scores import Score
 
-MOST_LOTS = 4  # in a captured call; more at once are rare, and large enough to be fast without
+MOST_LOTS = 4  # in a captured call; larger calls are rare, and fast without a capture
 
 
 @torch.no_grad()
@@ -29,13 +29,14 @@ def uncertainty(
     score: Score,
     mode: Literal["eval", "train"] = "eval",
 ) -> Tensor:
-    """Computes how uncertain a model is about samples; the model is left as it was.
+    """Computes how uncertain a model is about samples; the model does not change.
 
     Args:
-        model: Whose predictions are scored.
+        model: The model whose predictions are scored.
         views: The perturbed copies of n samples, (views, n, …).
         score: A function of the copies' logits.
-        mode: In `train` mode, BatchNorm uses the statistics of each view's own batch.
+        mode: `eval`: BatchNorm uses its running statistics; `train`: the statistics of each view's
+            own batch.
 
     Returns:
         The uncertainty of each sample, (n,).
@@ -60,25 +61,26 @@ def uncertainty(
 
 
 def _numbers(model: nn.Module) -> list[Tensor]:
-    """Returns the parameters and statistics of a model; not its counters."""
+    """Lists the parameters and the statistics of a model, but not its counters."""
     return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
 
 
 class Scorer:
     """The model by which a client scores its samples: its own as of now, or as of a round.
 
-    A CUDA device scores whole lots of samples, so that few shapes have to be captured. In `train`
-    mode a lot cannot be filled up, as the samples would change each other's scores.
+    A CUDA device scores samples in lots of a fixed size, so that few shapes have to be captured. A
+    last lot that is not full is filled up. In `train` mode there are no lots, as the added samples
+    would change the scores of the others.
 
     Args:
         model: The client's model, which learns.
         score: A function of the logits of a sample's copies.
         as_of: `current`: the model as it is; `after-round`, `before-round`: a copy of it from just
             after, or before, the client last took the global model.
-        perturb: How the copies of a sample are made.
-        mode: In `train` mode, BatchNorm uses the statistics of the samples that are scored.
-        generator: Where the perturbations are drawn from; nobody else may use it.
-        lot: How many samples a lot has.
+        perturb: Makes the copies of a sample.
+        mode: `eval`: BatchNorm uses its running statistics; `train`: those of the scored samples.
+        generator: The generator of the perturbations; nothing else may use it.
+        lot: The number of samples in a lot.
     """
 
     def __init__(
@@ -102,16 +104,16 @@ class Scorer:
         self._bind()
 
     def _bind(self) -> None:
-        """Lists the tensors of both models, because finding them takes long."""
+        """Lists the tensors of both models once, because finding them takes long."""
         self._copied, self._copies = _numbers(self._learning), _numbers(self._scoring)
 
     @property
     def frozen(self) -> bool:
-        """Whether it scores by a copy, which gradient steps do not change."""
+        """Whether it scores by a copy of the client's model, which gradient steps do not change."""
         return self._scoring is not self._learning
 
     def uncertainty_of(self, x: Tensor) -> Tensor:
-        """Computes the uncertainty (n,) of samples; on a CUDA device, queues that."""
+        """Computes the uncertainty (n,) of samples (n, …); on a CUDA device, only queues the work."""
         (draws,), n = self._draws.next(x.shape), len(x)
         if self._mode == "train":
             return self._captured(x, draws)
@@ -128,10 +130,12 @@ class Scorer:
         return uncertainty(self._scoring, views, self._score, self._mode)
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the scoring model outputs for new classes, if it is a copy.
+        """Adds outputs for new classes to the scoring model.
+
+        If that is the client's own model, its outputs have been added already.
 
         Args:
-            classes: How many classes there are now.
+            classes: The number of classes now.
             seed: The run's seed, from which new outputs start.
         """
         if self.frozen:
@@ -140,18 +144,18 @@ class Scorer:
         self._captured.forget()
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
-        """Copies the client's model, if it is the time for that.
+        """Refreshes the copy of the client's model, if this is the moment that `as_of` names.
 
         Args:
-            when: `before-round` or `after-round`: whether the client is about to take the global
-                model, or has taken it.
+            when: `before-round`: the client is about to take the global model; `after-round`: it
+                has just taken it.
         """
         if when == self._as_of:
             with torch.no_grad():
                 foreach.copy_all(self._copies, self._copied)
 
     def state(self) -> State:
-        """Returns everything, for a checkpoint."""
+        """Returns everything that changes, for a checkpoint."""
         return {
             "model": self._scoring.state_dict() if self.frozen else {},
             "generator": self._draws.state(),

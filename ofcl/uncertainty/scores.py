@@ -29,7 +29,7 @@ def bregman_information(logits: Tensor) -> Tensor:
     tensor([0.4338])
 
     Args:
-        logits: Of the perturbed copies of n samples, (views, n, classes).
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
 
     Returns:
         mean_i LSE(z_i) − LSE(mean_i z_i) of each sample, (n,).
@@ -77,23 +77,23 @@ SCORES: dict[str, Score] = {
 """Every score by name. A new one is a function and a line here."""
 
 COMPARES_COPIES = {"bi"}
-"""Scores of how copies differ, which cannot be computed from their mean prediction."""
+"""Scores of how copies differ; their mean prediction does not tell that."""
 
 
 def find_score(name: str, average: Literal["scores", "softmax"]) -> Score:
-    """Returns a score by its name.
+    """Returns the score of a name.
 
     Args:
-        name: Of `SCORES`.
-        average: `scores`: the mean of the copies' scores; `softmax`: the score of their mean
-            prediction, if the score can be computed from it.
+        name: A name in `SCORES`.
+        average: `scores`: the mean of the copies' scores; `softmax`: the score of the copies' mean
+            prediction, for scores that can be computed from it.
     """
     softmax = average == "softmax" and name not in COMPARES_COPIES
     return of_mean_softmax(SCORES[name]) if softmax else SCORES[name]
 
 
 def of_mean_softmax(score: Score) -> Score:
-    """Returns the score of the copies' mean prediction, instead of the mean of their scores.
+    """Turns a score into one of the copies' mean prediction, instead of the mean of their scores.
 
     >>> disagree = torch.tensor([[[9.0, 0.0]], [[0.0, 9.0]]])
     >>> least_confidence(disagree).item() < 0.01, of_mean_softmax(least_confidence)(disagree).item()
