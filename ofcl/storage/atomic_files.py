@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Files that are complete or absent, never half written, also after a power cut."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ofcl.errors import OfclError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text file so that it is there whole or not at all.
+    """Writes a text file that is never half written: a crash leaves the old file or the new one.
 
     Args:
-        path: the path of the file.
-        text: the text.
+        path: The path of the file.
+        text: The text.
     """
     partial = path.with_name(path.name + ".partial")
     with partial.open("w", encoding="utf-8") as file:
@@ -31,7 +31,7 @@ def sync(path: Path) -> None:
     """Waits until a file, or the names in a folder, are on the disk and outlast a power cut.
 
     Args:
-        path: the path of the file or folder.
+        path: The path of the file or folder.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -42,13 +42,13 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns the system's errors about writing into one line that says what is still whole.
+    """Turns the system's errors about writing into one line with the command that resumes the run.
 
     Args:
-        path: the run directory, with which the run can be resumed.
+        path: The run directory.
 
     Raises:
-        OfclError: if the disk is full, or something else keeps from writing.
+        OfclError: If the disk is full, or the files cannot be written for another reason.
     """
     try:
         yield
@@ -60,10 +60,10 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def ends_with_newline(path: Path) -> bool:
-    """Says whether a file ends with a whole line.
+    """Says whether the last line of a file is complete.
 
     Args:
-        path: the path of a file that is not empty.
+        path: The path of a file that is not empty.
     """
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)

@@ -1,9 +1,9 @@
-"""The checkpoints of a run: each is there whole or not at all, and the last two are kept.
+"""The checkpoints of a run: each is complete or absent, and the last two are kept.
 
 A checkpoint is a folder `<number of events>/` with the files of a state (`state_files`). It is
 written under another name and then renamed, and its checksum shows damage when it is read. Samples
-may arrive without an event: a later state of the same number of events is called `<number>.001`,
-and so on.
+may arrive without an event, so there can be several states of the same number of events. The later
+ones are called `<number>.001`, `<number>.002` and so on.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Checkpoint(NamedTuple):
     """The state of a run at one moment.
 
     Attributes:
-        events: how many events there were before.
-        seconds: how long the run had taken, over all its processes.
-        state: the state of everything in the run that changes.
+        events: The number of events before that moment.
+        seconds: How long the run had taken, over all its processes.
+        state: The state of everything in the run that changes.
     """
 
     events: int
@@ -48,12 +48,13 @@ class Checkpoint(NamedTuple):
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = None) -> None:
-    """Writes a checkpoint beside the others, and deletes all but the last two.
+    """Writes a checkpoint, and deletes all others but the one before it.
 
     Args:
-        folder: the folder of the run's checkpoints.
-        checkpoint: the checkpoint.
-        seal: encrypts it; then no older checkpoint stays that anybody could read.
+        folder: The folder of the run's checkpoints.
+        checkpoint: The checkpoint.
+        seal: Encrypts the checkpoint; others that are not encrypted are then deleted too. None: it
+            is not encrypted.
     """
     partial = folder / "partial"
     with explained(folder.parent):
@@ -83,18 +84,18 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = No
 def load_checkpoint(
     folder: Path, tell: Callable[[str], None], seal: Seal | None = None
 ) -> Checkpoint | None:
-    """Reads the newest checkpoint that is whole.
+    """Reads the newest checkpoint that is not damaged.
 
     Args:
-        folder: the folder of the run's checkpoints.
-        tell: receives a line about each damaged one, which stays where it is.
-        seal: the seal with which they were encrypted, if they were.
+        folder: The folder of the run's checkpoints.
+        tell: Receives a line about each damaged checkpoint, which is left as it is.
+        seal: Decrypts the checkpoints; None if they are not encrypted.
 
     Returns:
-        The checkpoint; None if there never was one.
+        The checkpoint; None if the folder has none.
 
     Raises:
-        OfclError: if all are damaged.
+        OfclError: If all checkpoints are damaged.
     """
     paths = _newest_first(folder)
     for path in paths:
@@ -111,10 +112,10 @@ def load_checkpoint(
 
 
 def newest(folder: Path) -> int | None:
-    """Finds the number of events of the newest checkpoint, without reading it.
+    """Returns the number of events of the newest checkpoint, without reading it.
 
     Args:
-        folder: the folder of the run's checkpoints.
+        folder: The folder of the run's checkpoints.
 
     Returns:
         The number; None if there is no checkpoint.
@@ -127,15 +128,16 @@ def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = N
     """Changes the state in every checkpoint.
 
     Args:
-        folder: the folder of the run's checkpoints.
-        change: changes a state in place.
-        seal: the seal with which they were encrypted, if they were.
+        folder: The folder of the run's checkpoints.
+        change: Changes a state in place.
+        seal: Decrypts and encrypts the checkpoints; None if they are not encrypted.
 
     Returns:
         The number of checkpoints.
 
     Raises:
-        OfclError: if one is damaged, for what it contains cannot be changed. Then none is.
+        OfclError: If a checkpoint is damaged and its state cannot be changed. Then no checkpoint is
+            changed.
     """
     paths = _newest_first(folder)
     checkpoints = [_read_or_refuse(path, seal) for path in paths]  # all, before any is changed
@@ -150,11 +152,11 @@ def seal_open(folder: Path, seal: Seal) -> list[Path]:
     """Encrypts the checkpoints that are not encrypted yet.
 
     Args:
-        folder: the folder of the run's checkpoints.
-        seal: encrypts them.
+        folder: The folder of the run's checkpoints.
+        seal: Encrypts them.
 
     Returns:
-        Those that are damaged, and stay as they are.
+        The damaged checkpoints, which are left as they are.
     """
     damaged = []
     for path in _newest_first(folder):
@@ -178,13 +180,16 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _number(path: Path) -> tuple[int, int]:
-    """Reads from a name how many events there were, and which state with so many events it is."""
+    """Reads a checkpoint's name: its number of events, and its number among states with as many."""
     events, state = re.fullmatch(NAME, path.name).groups()  # type: ignore[union-attr]
     return int(events), int(state or 0)
 
 
 def _choose_place(folder: Path, events: int, checksum: str, seal: Seal | None) -> Path:
-    """Names the place of a new checkpoint: that of the same state, or one behind the newest."""
+    """Returns the folder for a new checkpoint.
+
+    That is the folder of a checkpoint with the same state, or else a new one after the newest.
+    """
     alike = (path for path in _newest_first(folder) if _number(path)[0] == events)
     newest = next((path for path in alike if is_whole(path, seal)), None)
     if newest is None:
@@ -196,7 +201,7 @@ def _choose_place(folder: Path, events: int, checksum: str, seal: Seal | None) -
 
 
 def _write_partial(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> str:
-    """Writes a checkpoint under a name that does not count yet; returns its checksum."""
+    """Writes a checkpoint into the folder `partial`, which is never read; returns its checksum."""
     partial = folder / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -205,12 +210,12 @@ def _write_partial(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> s
 
 
 def _delete_partial(folder: Path) -> None:
-    """Deletes the half of a checkpoint that a process left when it was killed."""
+    """Deletes the incomplete checkpoint that a killed process may have left."""
     shutil.rmtree(folder / "partial", ignore_errors=True)
 
 
 def _replace(path: Path, checkpoint: Checkpoint, seal: Seal | None) -> None:
-    """Puts another checkpoint into the place of one."""
+    """Replaces the checkpoint at a path by another one."""
     _write_partial(path.parent, checkpoint, seal)
     aside = path.with_name("changed")
     shutil.rmtree(aside, ignore_errors=True)
@@ -226,6 +231,7 @@ def _read(path: Path, seal: Seal | None) -> Checkpoint:
 
 
 def _read_or_refuse(path: Path, seal: Seal | None) -> Checkpoint:
+    """Reads a checkpoint; raises an error that says what to do if it is damaged."""
     try:
         return _read(path, seal)
     except DAMAGE as error:

@@ -1,6 +1,7 @@
 """Encryption of saved files with a key from a file (AES-256-GCM).
 
-Without the key, a sealed file tells its length and nothing else; a change to it is noticed.
+Without the key, an encrypted file shows its length and nothing else. If it is changed, decrypting
+it fails.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ class Seal:
     """Encrypts bytes with a key, and decrypts them again.
 
     Args:
-        key: 32 bytes.
+        key: The key, 32 bytes.
 
     Raises:
-        OfclError: if the package `cryptography` is not installed.
+        OfclError: If the package `cryptography` is not installed.
 
     >>> seal = Seal(bytes(32))
     >>> seal.opened(seal.sealed(b"a sample"))
@@ -37,13 +38,13 @@ class Seal:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Seal:
-        """Reads the key from a file of 64 hexadecimal digits.
+        """Makes a seal with the key in a file of 64 hexadecimal digits.
 
         Args:
-            path: the path of the file, which nobody but its owner may read.
+            path: The path of the file, which nobody but its owner may read.
 
         Raises:
-            OfclError: if there is no such file, others may read it, or it holds no key.
+            OfclError: If the file does not exist, others may read it, or it does not contain a key.
         """
         path = Path(path)
         how = f"make one that only you can read: (umask 077; openssl rand -hex 32 > {path})"
@@ -63,19 +64,19 @@ class Seal:
         """Encrypts bytes.
 
         Args:
-            content: the bytes.
+            content: The bytes to encrypt.
         """
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, content, None)
 
     def opened(self, content: bytes) -> bytes:
-        """Decrypts what `sealed` has encrypted.
+        """Decrypts bytes that `sealed` has encrypted.
 
         Args:
-            content: the encrypted bytes.
+            content: The encrypted bytes.
 
         Raises:
-            ValueError: if the key is another, or the bytes were changed.
+            ValueError: If they were encrypted with another key, or were changed.
         """
         from cryptography.exceptions import InvalidTag
 

@@ -14,10 +14,10 @@ SIDE, GAP, TEXT = 64, 4, 150  # pixels: side of an image, gap between two, width
 
 
 def grid(pictures: dict[str, Tensor]) -> Image.Image:
-    """Draws rows of images, each with its name.
+    """Draws rows of images, each row with its name.
 
     Args:
-        pictures: the images of each row, (n, channels, height, width), with values from 0 to 1.
+        pictures: The images of each row by its name, (n, channels, height, width), from 0 to 1.
 
     >>> import torch
     >>> grid({"cat": torch.zeros(3, 1, 8, 8), "dog": torch.ones(1, 3, 8, 8)}).size

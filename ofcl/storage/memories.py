@@ -1,8 +1,8 @@
-"""The memories that a run has saved: found, read, listed, and forgotten for good.
+"""The memories in the checkpoints of a run: reading them, listing samples, deleting them for good.
 
-Memories are personal data. A sample is known by its client and its number: that of its arrival in
-the client's stream, from 0. Forgetting deletes it from every checkpoint of the run; the models stay
-as they have learned from it.
+Memories are personal data. A sample is identified by its client and its number: 0 for the first
+sample that arrived in the client's stream, and so on. Deleting removes it from every checkpoint of
+the run; models that have learned from it do not change.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MemoryPlace:
     """The place where the memory of a client is saved.
 
     Attributes:
-        client: the client's number.
-        folder: the folder of checkpoints: the client's own, or that of the run.
+        client: The client's number.
+        folder: The folder of checkpoints that contain the memory: the client's own, or the run's.
     """
 
     client: int
@@ -37,14 +37,14 @@ class MemoryPlace:
 
 @dataclass(frozen=True)
 class SavedMemory:
-    """A client's memory as its newest checkpoint has it.
+    """A client's memory, as read from its newest checkpoint.
 
     Attributes:
-        place: where it is saved.
-        table: the columns `id`, `y`, `task` and `key`, with a row for each sample.
-        x: the samples, in the order of the table.
-        arrived: how many samples have come to the client.
-        dropped: the keys of samples that were dropped last.
+        place: The place where it is saved.
+        table: The columns `id`, `y`, `task` and `key`, with a row for each sample.
+        x: The samples, in the order of the table.
+        arrived: The number of samples that have come to the client so far.
+        dropped: The keys of the samples that the memory dropped last.
     """
 
     place: MemoryPlace
@@ -56,7 +56,7 @@ class SavedMemory:
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """A remembered sample as it is listed: without its content."""
+    """A line in the list of remembered samples: where a sample is from, without its content."""
 
     client: int
     number: int
@@ -65,13 +65,13 @@ class SampleRecord:
 
 
 def memory_places(run: RunDirectory) -> list[MemoryPlace]:
-    """Finds where the clients of a run have saved their memories.
+    """Finds out where the clients of a run have saved their memories.
 
     Args:
-        run: the directory of the run.
+        run: The directory of the run.
 
     Raises:
-        OfclError: if it is a run between parties, whose memories are not here.
+        OfclError: If it is a run between parties; their memories are on their own machines.
     """
     settings = run.settings()
     if settings.engine == "flower":
@@ -90,12 +90,12 @@ def read_memories(
     seal: Seal | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[SavedMemory]:
-    """Reads memories one after the other; clients that have none are left out.
+    """Reads memories one after the other; clients without a saved memory are left out.
 
     Args:
-        places: where the memories are.
-        seal: the seal with which they were encrypted, if they were.
-        tell: receives a line about each checkpoint that is damaged.
+        places: The places of the memories.
+        seal: Decrypts the checkpoints; None if they are not encrypted.
+        tell: Receives a line about each damaged checkpoint.
     """
     for folder, in_folder in groupby(places, key=lambda place: place.folder):
         checkpoint = load_checkpoint(folder, tell, seal)
@@ -114,10 +114,10 @@ def read_memories(
 
 
 def list_samples(memory: SavedMemory) -> list[SampleRecord]:
-    """Lists the samples in a memory, by arrival.
+    """Lists the samples in a memory, in the order of their arrival.
 
     Args:
-        memory: the memory.
+        memory: The memory.
     """
     columns = (memory.table[name].tolist() for name in ("id", "y", "task"))
     rows = sorted(zip(*columns, strict=True))
@@ -129,19 +129,19 @@ def forget(
 ) -> list[int]:
     """Deletes samples of a client from every checkpoint.
 
-    No process may be learning meanwhile: it would write the samples to disk again.
+    No process of the run may be learning meanwhile: it would write the samples to disk again.
 
     Args:
-        places: where the memories are.
-        client: the client that remembers the samples.
-        numbers: the samples' numbers.
-        seal: the seal with which the checkpoints were encrypted, if they were.
+        places: The places of the memories.
+        client: The number of the client that remembers the samples.
+        numbers: The samples' numbers.
+        seal: Decrypts and encrypts the checkpoints; None if they are not encrypted.
 
     Returns:
         The numbers of the samples that have been deleted.
 
     Raises:
-        OfclError: if there is no such client, or a checkpoint is damaged. Then nothing is deleted.
+        OfclError: If there is no such client, or a checkpoint is damaged. Then nothing is deleted.
     """
     of_client = [place for place in places if place.client == client]
     if not of_client:
@@ -160,6 +160,7 @@ def forget(
 
 
 def _delete(memory: State, numbers: Collection[int]) -> list[int]:
+    """Deletes samples from the state of a memory; returns the numbers of those that were in it."""
     ids = memory["samples"]["id"]
     going = torch.isin(ids, torch.tensor(sorted(numbers), dtype=ids.dtype))
     deleted: list[int] = ids[going].tolist()
@@ -169,7 +170,7 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
 
 
 def _memory_state(state: State, client: int) -> State | None:
-    """Finds the memory of a client in its own state, or in that of a run."""
+    """Returns a client's memory from its own state or from the run's; None if it has none."""
     if "client" in state:
         client_state = state["client"]
     elif "clients" in state["engine"]:

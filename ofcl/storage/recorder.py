@@ -1,4 +1,4 @@
-"""Recording the events of a running run, and reading them back when it is resumed."""
+"""Writing the events of a run while it goes, and reading them back when it is resumed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ofcl.storage.run_directory import RunDirectory
 
 
 class Recorder:
-    """Writes the events of a running run, each with its number and the seconds so far.
+    """Writes the events of a run while it goes, each with its number and the seconds so far.
 
     Args:
-        run: The directory of the run, to whose `events.jsonl` is appended.
-        count: How many events there were before, of a resumed run.
-        resumed: Whether a line `resumed` comes first, so that readers drop events after the
-            checkpoint.
+        run: The directory of the run; events are appended to its `events.jsonl`.
+        count: The number of events before; 0 for a new run.
+        resumed: Whether to write a line `resumed` first, so that readers drop the events that the
+            killed process wrote after its last checkpoint.
     """
 
     def __init__(self, run: RunDirectory, count: int, resumed: bool) -> None:
@@ -31,7 +31,7 @@ class Recorder:
             self._write({"event": "resumed", "after": count})
 
     def record(self, event: Event, seconds: float) -> None:
-        """Appends an event.
+        """Appends an event to the file.
 
         Args:
             event: The event.
@@ -41,7 +41,7 @@ class Recorder:
         self._count += 1
 
     def sync(self) -> None:
-        """Waits until all events are on the disk, where they outlast a power cut."""
+        """Waits until all events are on the disk and outlast a power cut."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -56,14 +56,14 @@ class Recorder:
 
 
 def counted(run: RunDirectory, events: int) -> Iterator[Event]:
-    """Yields the events that a run's checkpoint has counted, one at a time.
+    """Yields the events of a run up to a checkpoint, one at a time.
 
     Args:
         run: The directory of the run.
-        events: How many events there were when the checkpoint was written.
+        events: The number of events when the checkpoint was written.
 
     Raises:
-        OfclError: If the file has fewer, or one in between is missing.
+        OfclError: If the file has fewer events, or one in between is missing.
     """
     found = 0
     for value in run.iterate_events():

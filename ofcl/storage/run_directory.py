@@ -7,7 +7,7 @@
     model.safetensors, result.json   written when the run is finished
 
 A process that is killed may have written events after its last checkpoint. The resumed run writes a
-line `resumed` with the number of events that the checkpoint had counted; readers drop later ones.
+line `resumed` with the number of events up to that checkpoint; readers drop the later ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RunDirectory:
     """The files of one run.
 
     Args:
-        path: the folder; it need not exist yet.
+        path: The folder of the run; it need not exist yet.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -47,7 +47,7 @@ class RunDirectory:
     # Making and opening
 
     def check_new(self) -> None:
-        """Raises an error if the directory has something in it."""
+        """Raises an error if the directory already contains a run or other files."""
         # A process that was killed in `create` leaves the first, clients elsewhere the second.
         left = {"settings.toml.partial", "clients"}
         if self.path.exists() and (
@@ -65,14 +65,15 @@ class RunDirectory:
         made_with: State,
         fingerprint: str = "",
     ) -> None:
-        """Makes the directory of a new run.
+        """Makes the directory of a new run, with its `settings.toml`.
 
         Args:
-            settings: the settings of the run.
-            labels: the vocabulary: the label of each class.
-            form: the form of the samples, which data must have to be predicted later.
-            made_with: the versions of ofcl, Python and PyTorch, and the device.
-            fingerprint: a checksum of the data; empty where they cannot be compared later.
+            settings: The settings of the run.
+            labels: The vocabulary: the label of each class.
+            form: The form of the samples (shape, normalisation); data to be predicted later must
+                have it too.
+            made_with: The versions of ofcl, Python and PyTorch, and the device.
+            fingerprint: A checksum of the data; empty if the data cannot be compared later.
         """
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
@@ -82,7 +83,7 @@ class RunDirectory:
             write_whole(self.path / "settings.toml", to_toml({**values, **described}))
 
     def started(self) -> bool:
-        """Says whether the directory holds a run, finished or not."""
+        """Says whether the directory contains a run, finished or not."""
         return (self.path / "settings.toml").exists()
 
     def settings(self) -> Settings:
@@ -90,10 +91,10 @@ class RunDirectory:
         return make_settings(load_settings(self._settings_file()))
 
     def check_labels(self, labels: tuple[str, ...]) -> None:
-        """Raises an error if data have another vocabulary than the run.
+        """Raises an error if the labels of data differ from those of the run.
 
         Args:
-            labels: the label of each class of the data.
+            labels: The label of each class of the data.
         """
         saved = self.description().get("labels")
         if saved != list(labels):
@@ -102,11 +103,11 @@ class RunDirectory:
             )
 
     def check_data(self, fingerprint: str, tell: Callable[[str], None]) -> None:
-        """Raises an error if data are not those of the run: rows or the split may be others.
+        """Raises an error if the data are not those that the run began with.
 
         Args:
-            fingerprint: the checksum of the data; empty where they cannot be compared.
-            tell: receives a warning if the run's data cannot be compared.
+            fingerprint: The checksum of the data; empty if they cannot be compared.
+            tell: Receives a warning if an earlier version, which saved no checksum, began the run.
         """
         saved = self.description().get("fingerprint")
         if saved is None and fingerprint:
@@ -120,10 +121,11 @@ class RunDirectory:
             )
 
     def description(self) -> dict[str, Any]:
-        """Reads the whole settings file: settings, labels, form, and the versions used."""
+        """Reads all of `settings.toml`: settings, labels, form of the samples, versions."""
         return tomllib.loads(self._settings_file().read_text(encoding="utf-8"))
 
     def _settings_file(self) -> Path:
+        """Returns the path of `settings.toml`; raises an error if it does not exist."""
         path = self.path / "settings.toml"
         if not path.exists():
             raise OfclError(f"'{self.path}' is not a run directory: it has no settings.toml")
@@ -147,7 +149,7 @@ class RunDirectory:
     # Events
 
     def open_events(self) -> IO[str]:
-        """Opens the event file to append to it; ends a line that a crash has cut short."""
+        """Opens the event file for appending; a line that a crash has cut short gets its end."""
         path = self.path / "events.jsonl"
         torn = path.exists() and path.stat().st_size > 0 and not ends_with_newline(path)
         file = path.open("a", encoding="utf-8", buffering=1)
@@ -156,14 +158,15 @@ class RunDirectory:
         return file
 
     def events(self) -> list[dict[str, Any]]:
-        """Reads the events as plain values, without those that a resumed run has repeated."""
+        """Reads the events as plain values, without those that a resumed run has done again."""
         return list(self.iterate_events())
 
     def iterate_events(self) -> Iterator[dict[str, Any]]:
-        """Yields what `events` reads, one at a time: a long run's do not fit into memory.
+        """Yields the events that `events` returns, one at a time, for runs that do not fit into memory.
 
-        A line `resumed` says how many events counted when it was written. So an event counts if
-        every later `resumed` knew of it, and the file is read twice to know these first.
+        A line `resumed` says how many of the events before it count. An event counts only if it
+        counts for every later `resumed`, so the file is read twice: first for these lines, then for
+        the events.
         """
         counts = [value["after"] for value in self._lines() if _is_resumed(value)]
         position = segment = 0
@@ -176,7 +179,7 @@ class RunDirectory:
             position += 1
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """Yields the lines of the event file that are whole."""
+        """Yields the lines of the event file that are complete."""
         path = self.path / "events.jsonl"
         if not path.exists():
             return
@@ -195,10 +198,10 @@ class RunDirectory:
         return self.path / "checkpoint"
 
     def client_folders(self, clients: int) -> list[Path]:
-        """Names the checkpoint folders of clients in other processes; they need not exist.
+        """Returns the checkpoint folders of clients in other processes; they need not exist.
 
         Args:
-            clients: the number of clients.
+            clients: The number of clients.
         """
         return [self.path / "clients" / str(number) / CLIENTS_RUN for number in range(clients)]
 
@@ -206,8 +209,8 @@ class RunDirectory:
         """Writes generated images as `pictures/task-<n>.png`, one row per class.
 
         Args:
-            task: the number of the task that has ended.
-            pictures: the images of each label, (n, channels, height, width), from 0 to 1.
+            task: The number of the task that has ended.
+            pictures: The images of each label, (n, channels, height, width), from 0 to 1.
         """
         folder = self.path / "pictures"
         with explained(self.path):
@@ -220,8 +223,8 @@ class RunDirectory:
         """Writes the global model, then `result.json`, which marks the run as finished.
 
         Args:
-            result: the result of the run.
-            model: the parameters of the global model.
+            result: The result of the run.
+            model: The named tensors of the global model.
         """
         tensors, _ = flatten(dict(model))
         with explained(self.path):
@@ -241,4 +244,5 @@ class RunDirectory:
 
 
 def _is_resumed(value: dict[str, Any]) -> bool:
+    """Says whether a line of the event file is a `resumed` line."""
     return value["event"] == "resumed" and isinstance(value.get("after"), int)

@@ -1,6 +1,6 @@
 """One state as two files with a checksum over both: `tensors.safetensors` and `state.json`.
 
-With a seal both are encrypted, and called `tensors.sealed` and `state.sealed`.
+If they are encrypted, they are called `tensors.sealed` and `state.sealed`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def write_state(folder: Path, about: dict[str, Any], state: State, seal: Seal | 
     """Writes a state into a folder and waits until it is on the disk.
 
     Args:
-        folder: an empty folder.
-        about: plain values to be saved beside the state.
-        state: the state.
-        seal: encrypts both files; None: they stay readable.
+        folder: An empty folder.
+        about: Plain values to save with the state.
+        state: The state.
+        seal: Encrypts both files; None: they are not encrypted.
 
     Returns:
         The checksum over both files.
@@ -55,15 +55,15 @@ def write_state(folder: Path, about: dict[str, Any], state: State, seal: Seal | 
 
 
 def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
-    """Reads the values and the state that `write_state` has written.
+    """Reads the plain values and the state that `write_state` has written.
 
     Args:
-        folder: the folder of the two files.
-        seal: the seal with which they were encrypted, if they were.
+        folder: The folder of the two files.
+        seal: Decrypts the files; None if they are not encrypted.
 
     Raises:
-        OfclError: if they are encrypted and there is no seal.
-        OSError, ValueError, KeyError, TypeError, SafetensorError: if they are damaged (`DAMAGE`).
+        OfclError: If the files are encrypted and there is no seal.
+        OSError, ValueError, KeyError, TypeError, SafetensorError: If they are damaged (`DAMAGE`).
     """
     text = _state_text(folder, seal)
     saved = json.loads(text)
@@ -85,11 +85,11 @@ def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
 
 
 def is_whole(folder: Path, seal: Seal | None) -> bool:
-    """Says whether a folder holds a state that is not damaged.
+    """Says whether a folder contains a state that can be read and is not damaged.
 
     Args:
-        folder: the folder of the two files.
-        seal: the seal with which they were encrypted, if they were.
+        folder: The folder of the two files.
+        seal: Decrypts the files; None if they are not encrypted.
     """
     try:
         read_state(folder, seal)
@@ -102,7 +102,7 @@ def is_sealed(folder: Path) -> bool:
     """Says whether the files of a state are encrypted.
 
     Args:
-        folder: the folder of the two files.
+        folder: The folder of the two files.
     """
     return (folder / "state.sealed").exists()
 
@@ -111,8 +111,8 @@ def saved_checksum(folder: Path, seal: Seal | None) -> str:
     """Reads the checksum that was written with a state.
 
     Args:
-        folder: the folder of the two files.
-        seal: the seal with which they were encrypted, if they were.
+        folder: The folder of the two files.
+        seal: Decrypts the files; None if they are not encrypted.
     """
     return str(json.loads(_state_text(folder, seal))["sha256"])
 
@@ -122,6 +122,7 @@ def _with_checksum(checksum: str, content: str) -> str:
 
 
 def _state_text(folder: Path, seal: Seal | None) -> str:
+    """Reads the text of `state.json`, or decrypts that of `state.sealed`."""
     if not is_sealed(folder):
         return (folder / "state.json").read_text(encoding="utf-8")
     if seal is None:

@@ -55,7 +55,11 @@ class Turn:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The limits as numbers: angle (radians), two moves (the width is 2), scale, range of scales."""
+        """The limits as numbers that random numbers are scaled by.
+
+        Largest angle in radians, largest moves to the side and up or down (the image is 2 wide and
+        2 high), smallest scale, and how much larger the largest scale is.
+        """
         least, most = self.scale
         return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
 

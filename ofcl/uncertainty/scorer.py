@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ofcl.compute import foreach
@@ -74,7 +76,8 @@ class Scorer:
 
     Args:
         model: The client's model, which learns.
-        score: A function of the logits of a sample's copies.
+        score: A function of the logits of a sample's copies, and of its class if `uncertainty_of`
+            is given that.
         as_of: `current`: the model as it is; `after-round`, `before-round`: a copy of it from just
             after, or before, the client last took the global model.
         perturb: Makes the copies of a sample.
@@ -86,7 +89,7 @@ class Scorer:
     def __init__(
         self,
         model: nn.Module,
-        score: Score,
+        score: Callable[..., Tensor],
         *,
         as_of: Literal["current", "after-round", "before-round"],
         perturb: Perturbation,
@@ -112,22 +115,40 @@ class Scorer:
         """Whether it scores by a copy of the client's model, which gradient steps do not change."""
         return self._scoring is not self._learning
 
-    def uncertainty_of(self, x: Tensor) -> Tensor:
-        """Computes the uncertainty (n,) of samples (n, …); on a CUDA device, only queues the work."""
+    def uncertainty_of(self, x: Tensor, *y: Tensor) -> Tensor:
+        """Computes the uncertainty (n,) of samples; on a CUDA device, queues the work.
+
+        Args:
+            x: The samples (n, …).
+            y: Their classes (n,) on the CPU, for a score that knows them.
+        """
         (draws,), n = self._draws.next(x.shape), len(x)
         if self._mode == "train":
-            return self._captured(x, draws)
+            return self._captured(x, draws, *y)
         whole = -(-n // self._lot) * self._lot
         if self._device.type == "cpu" or whole > MOST_LOTS * self._lot:
-            return self._scored(x, to_device(draws, self._device))
+            return self._scored(*(to_device(values, self._device) for values in (x, draws, *y)))
         if whole > n:  # repeat the last sample until the lot is full
             rows = torch.arange(whole).clamp(max=n - 1)
             x, draws = x[to_device(rows, self._device)], draws[:, rows]
-        return self._captured(x, draws)[:n]
+            y = tuple(classes[rows] for classes in y)
+        return self._captured(x, draws, *y)[:n]
 
-    def _scored(self, x: Tensor, draws: Tensor) -> Tensor:
+    def _scored(self, x: Tensor, draws: Tensor, *y: Tensor) -> Tensor:
         views = self._draws.change.apply(x, draws)
-        return uncertainty(self._scoring, views, self._score, self._mode)
+        score = (lambda logits: self._score(logits, *y)) if y else self._score
+        return uncertainty(self._scoring, views, score, self._mode)
+
+    @torch.no_grad()
+    def distances_between(self, x: Tensor) -> Tensor:
+        """Computes how far samples are from each other: 1 − the cosine of their features (n, n)."""
+        training = self._scoring.training
+        self._scoring.eval()
+        parts = torch.split(x, forward_size(x.device))
+        features = [self._scoring.features(part) for part in parts]  # type: ignore[operator]
+        self._scoring.train(training)
+        z = F.normalize(torch.cat(features).flatten(1), dim=1)
+        return 1 - z @ z.T
 
     def grow(self, classes: int, seed: int) -> None:
         """Adds outputs for new classes to the scoring model.

@@ -8,6 +8,10 @@ With z_i the logits of copy i and p_i = softmax(z_i), p₍₁₎ the largest and
     MS  1 − mean_i (p₍₁₎ − p₍₂₎)
     RC  mean_i p₍₂₎ / p₍₁₎
     EN  −mean_i Σ_j p_ij log p_ij
+
+A `LabelledScore` knows the label y too:
+
+    loss  −mean_i log p_iy
 """
 
 from __future__ import annotations
@@ -16,10 +20,14 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Score = Callable[[Tensor], Tensor]
 """Logits of the copies (views, n, classes) → uncertainty (n,)."""
+
+LabelledScore = Callable[[Tensor, Tensor], Tensor]
+"""Logits of the copies (views, n, classes), classes (n,) → uncertainty (n,)."""
 
 
 def bregman_information(logits: Tensor) -> Tensor:
@@ -62,6 +70,24 @@ def entropy(logits: Tensor) -> Tensor:
     return entropies.mean(0)
 
 
+def mean_loss(logits: Tensor, y: Tensor) -> Tensor:
+    """Computes the mean cross-entropy of the copies' predictions with the label.
+
+    The expected loss of a prediction is the noise of the label, plus the bias, plus the variance
+    of the prediction (Gruber & Buettner 2023); BI estimates the variance alone. A sample with a
+    wrong label, or one that nobody can recognise, has a large loss even if all copies agree.
+
+    >>> mean_loss(torch.tensor([[[4.0, 0.0]], [[4.0, 0.0]]]), torch.tensor([1]))
+    tensor([4.0181])
+
+    Args:
+        logits: Of the perturbed copies of n samples, (views, n, classes).
+        y: The classes that their labels say (n,).
+    """
+    each = F.cross_entropy(logits.flatten(0, 1), y.repeat(len(logits)), reduction="none")
+    return each.view(logits.shape[:2]).mean(0)
+
+
 def _two_likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
     first, second = logits.softmax(-1).topk(2, dim=-1).values.unbind(-1)
     return first, second
@@ -76,23 +102,27 @@ SCORES: dict[str, Score] = {
 }
 """Every score by name. A new one is a function and a line here."""
 
+LABELLED_SCORES: dict[str, LabelledScore] = {"loss": mean_loss}
+"""Every score by name that knows the label."""
+
 COMPARES_COPIES = {"bi"}
 """Scores of how copies differ; their mean prediction does not tell that."""
 
 
-def find_score(name: str, average: Literal["scores", "softmax"]) -> Score:
-    """Returns the score of a name.
+def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[..., Tensor]:
+    """Returns the score of a name: a `Score` or a `LabelledScore`.
 
     Args:
-        name: A name in `SCORES`.
+        name: A name in `SCORES` or `LABELLED_SCORES`.
         average: `scores`: the mean of the copies' scores; `softmax`: the score of the copies' mean
             prediction, for scores that can be computed from it.
     """
     softmax = average == "softmax" and name not in COMPARES_COPIES
-    return of_mean_softmax(SCORES[name]) if softmax else SCORES[name]
+    score: Callable[..., Tensor] = SCORES[name] if name in SCORES else LABELLED_SCORES[name]
+    return of_mean_softmax(score) if softmax else score
 
 
-def of_mean_softmax(score: Score) -> Score:
+def of_mean_softmax(score: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Turns a score into one of the copies' mean prediction, instead of the mean of their scores.
 
     >>> disagree = torch.tensor([[[9.0, 0.0]], [[0.0, 9.0]]])
@@ -100,7 +130,7 @@ def of_mean_softmax(score: Score) -> Score:
     (True, 0.5)
     """
 
-    def scored(logits: Tensor) -> Tensor:
-        return score(logits.softmax(-1).mean(0, keepdim=True).log())
+    def scored(logits: Tensor, *y: Tensor) -> Tensor:
+        return score(logits.softmax(-1).mean(0, keepdim=True).log(), *y)
 
     return scored
