@@ -38,7 +38,7 @@ class Engine(Protocol):
         """Lists the clients that have reached a communication point."""
 
     def between_tasks(self) -> list[int]:
-        """Lists the clients that have finished a task and wait until the others have."""
+        """Lists the clients that have ended a task and wait until the others have."""
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """Gives the updates of these clients."""
@@ -47,7 +47,7 @@ class Engine(Protocol):
         """Hands these clients the global model, and lets all that wait go on."""
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Lets these clients begin the next task.
+        """Lets these clients go on: with their tests, where these come later, and the next task.
 
         Args:
             global_model: The global model.
@@ -83,7 +83,7 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
                 yield _round(engine, server, present)
             else:  # too few for a round: everybody goes on alone
                 engine.receive(server.model, [])
-        elif between := engine.between_tasks():  # a task has ended for everybody
+        elif between := engine.between_tasks():  # a task, or every stream, has ended for all
             yield _end_task(engine, server, between)
         else:  # every stream has ended
             return
@@ -103,10 +103,11 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
 
 
 def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
-    """Ends a task: first a last round of it, then the method hands out what the next needs."""
+    """Ends a task: first its closing round, then the method hands out what the next needs."""
     if not server.closing:
         server.closing = True
-        return _round(engine, server, clients)
+        if server.enough(clients):
+            return _round(engine, server, clients)
     handed = server.end_task()
     engine.begin_task(server.model, clients, handed)
     return TaskEnded(server.task, len(clients) * nbytes(handed))

@@ -12,7 +12,7 @@ from torch import Tensor
 from ofcl.compute.devices import all_to_device
 from ofcl.compute.foreach import move_towards
 from ofcl.data.stream import Batch, Stream
-from ofcl.evaluation.held_out import HeldOutParts
+from ofcl.evaluation.held_out import HeldOutParts, Predictions, count_confusions, count_hits
 from ofcl.events import Evaluated, Event, Remembered
 from ofcl.methods.learner import Learner
 from ofcl.models.head import grown, outputs, width
@@ -45,6 +45,16 @@ class Schedule:
         """Whether a client communicates after so many mini-batches of its task."""
         start = self.burn_in + (self.first_round == "after-burn-in")
         return batches > 0 and batches >= start and batches % self.q == 0
+
+
+Barrier = Literal["none", "after-test", "before-test", "at-end"]
+"""Where a client that has ended a task waits for the others:
+
+none:         nowhere; it is tested and goes on.
+after-test:   after its test. The closing round and the method's server work for the next task.
+before-test:  before its test, so that it is tested with what all have learned together.
+at-end:       like `before-test`, but only when its stream has ended.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,8 @@ class Client:
 
     - `waiting`: it has reached a communication point; it learns on when the server has answered
       (`receive`), or when it is let go without an answer (`go_on`).
-    - `between_tasks`: it has ended a task and waits until all have, and until the server has handed
-      out what the next task needs (`begin_task`).
+    - `between_tasks`: it has ended a task and waits until all have, and until the server has held
+      the closing round and handed out what the next task needs (`begin_task`).
     - `finished`: its stream has ended, and its last task has been evaluated.
 
     Args:
@@ -94,7 +104,7 @@ class Client:
         schedule: When it communicates.
         sharing: What it sends, and how it takes the global model.
         tasks: How many tasks there are; None: the stream alone knows.
-        barrier: Whether it waits `between_tasks`.
+        barrier: Where it waits `between_tasks`.
         seed: The run's seed.
     """
 
@@ -108,13 +118,15 @@ class Client:
         schedule: Schedule,
         sharing: Sharing = Sharing(),  # noqa: B008 (it is frozen)
         tasks: int | None = None,
-        barrier: bool = False,
+        barrier: Barrier = "none",
         seed: int = 0,
     ) -> None:
         self.number, self.learner, self.model = number, learner, learner.model
         self.stream, self.schedule = stream, schedule
         self.task, self.waiting, self.finished = 0, False, False
         self.between_tasks, self._barrier = False, barrier
+        self._closed = False  # whether the closing round of its task is over
+        self.begun = 0  # tasks that it was let begin, or be tested on, after waiting
         self.learned = 0  # mini-batches
         self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
@@ -174,30 +186,53 @@ class Client:
         """Puts together the outcome of the mini-batch that was taken last."""
         return Outcome(self.number, self.task, self._batches, len(batch.y), measurement)
 
-    def end_task(self, global_model: Tensors) -> Evaluated:
-        """Evaluates its model and the global one on all tasks so far, and turns to the next."""
+    def end_task(self, global_model: Tensors) -> Evaluated | None:
+        """Ends its task: evaluates its model and the global one, and turns to the next task.
+
+        Returns:
+            The evaluation on all tasks so far; None: it waits for the closing round first, and is
+            asked again after it.
+        """
+        if self._waits_before_test():
+            self.learner.end_task()
+            self.between_tasks = True
+            return None
         self._seen.append(sorted(self._classes))
         test = self._held_out.test.hits(self.model, self._seen)
         validation = self._held_out.validation.hits(self.model, self._seen)
-        global_test = self._test_global(global_model)
-        event = Evaluated(self.number, self.task, test, validation, global_test)
-        self.learner.end_task()
+        of_global = self._test_global(global_model)
+        confusions = count_confusions(of_global) if self._in_last_task() else []
+        event = Evaluated(
+            self.number, self.task, test, validation, count_hits(of_global), confusions
+        )
+        if not self._closed:
+            self.learner.end_task()
+        self.finished, self._closed = self._in_last_task(), False
         self.task += 1
-        ended = self.stream.next_task() is None
-        self.finished = ended if self._tasks is None else self.task == self._tasks
-        self.between_tasks = self._barrier and not self.finished
+        self.between_tasks = self._barrier == "after-test" and not self.finished
         if not self.between_tasks:
             self._begin_next()
         return event
 
-    def _test_global(self, global_model: Tensors) -> list[list[list[int]]]:
+    def _waits_before_test(self) -> bool:
+        if self._closed or self._barrier in ("none", "after-test"):
+            return False
+        return self._barrier == "before-test" or self._in_last_task()
+
+    def _in_last_task(self) -> bool:
+        """Whether no task follows the one that has no mini-batch left."""
+        if self._tasks is None:
+            return self.stream.next_task() is None
+        return self.task + 1 == self._tasks
+
+    def _test_global(self, global_model: Tensors) -> list[Predictions]:
         """Tests the global model in the place of its own, which is put back."""
         self.grow(width(global_model))  # it may have missed the round in which a class came
         own = {name: value.detach().clone() for name, value in self._mixed.items()}
         copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))
-        hits = self._held_out.test.hits(self.model, self._seen)
+        predictions = self._held_out.test.predictions(self.model, self._seen)
         copy_tensors(self._mixed, own)
-        return hits
+        return predictions
 
     def remembered(self, now: bool = False) -> list[Event]:
         """Tells how its memory is composed, if it is time to tell that again, or `now`."""
@@ -210,7 +245,7 @@ class Client:
 
     def _begin_next(self) -> None:
         """Begins the next task."""
-        self._batches, self.between_tasks = 0, False
+        self._batches = 0
         self._classes.clear()
 
     def grow(self, classes: int) -> None:
@@ -244,9 +279,14 @@ class Client:
         self.go_on()
 
     def begin_task(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes what the server hands out when a task has ended for all, and begins the next."""
+        """Takes what the server hands out when a task has ended for all, and goes on."""
         self.learner.receives(global_model, handed)
-        self._begin_next()
+        self.begun += 1
+        self.between_tasks = False
+        if self._barrier == "after-test":
+            self._begin_next()
+        else:
+            self._closed = True
 
     def go_on(self) -> None:
         """Leaves the communication point."""
@@ -266,6 +306,8 @@ class Client:
             "waiting": self.waiting,
             "finished": self.finished,
             "between_tasks": self.between_tasks,
+            "closed": self._closed,
+            "begun": self.begun,
             "learned": self.learned,
             "told": self._counted,
             "batches": self._batches,
@@ -287,6 +329,8 @@ class Client:
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])
+        self._closed = bool(state.get("closed", False))
+        self.begun = int(state.get("begun", self.task - self.between_tasks))
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._counted = int(state.get("told", self.learned))
         self._classes = Counter(dict(state["classes"]))

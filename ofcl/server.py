@@ -52,7 +52,7 @@ class Server:
         seed: int = 0,
     ) -> None:
         self.task, self._part = 0, part
-        self.closing = False  # whether the task's last round is over
+        self.closing = False  # whether the closing round of the task is over
         self.model = {name: value.detach().clone() for name, value in model.items()}
         self.round = 0
         self._attempt = 0  # rounds that were tried, with enough clients or not
@@ -76,7 +76,11 @@ class Server:
         wanted = max(math.ceil(round(self._participation * clients, 6)), self._min_clients)
         drawn = [client for client in order if client in set(waiting)][:wanted]
         present = sorted(client for client in drawn if luck[client] >= self._dropout)
-        return present if len(present) >= self._min_clients else []
+        return present if self.enough(present) else []
+
+    def enough(self, clients: Sequence[int]) -> bool:
+        """Says whether these clients are enough for a round."""
+        return len(clients) >= self._min_clients
 
     @torch.no_grad()
     def aggregate(self, updates: Sequence[Update]) -> Tensors:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.dealing import batch_limit, build_reading
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
-from ofcl.client import Client, Schedule, Sharing
+from ofcl.client import Barrier, Client, Schedule, Sharing
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Form, Pattern
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.noise import noisy_train
 from ofcl.data.scenario import Share
 from ofcl.data.stream import ArrayStream, Stream
 from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
@@ -49,9 +50,21 @@ def build_client(
         schedule=build_schedule(settings),
         sharing=build_sharing(settings),
         tasks=tasks,
-        barrier=METHODS[settings.method].generative is not None,
+        barrier=build_barrier(settings),
         seed=settings.seed,
     )
+
+
+def build_barrier(settings: Settings) -> Barrier:
+    """Says where clients that have ended a task wait for the others."""
+    match settings.closing_round:
+        case "task":
+            return "before-test"
+        case "end":
+            return "at-end"
+        case "none":
+            generative = METHODS[settings.method].generative is not None
+            return "after-test" if generative else "none"
 
 
 def build_schedule(settings: Settings) -> Schedule:
@@ -91,11 +104,19 @@ def build_dataset_client(
     if dataset.x_validation is not None and dataset.y_validation is not None:
         validation = dataset.x_validation, dataset.y_validation
     held_out = HeldOutParts(
-        HeldOut(*test, share.test, dataset.prepare),
-        HeldOut(*validation, share.validation, dataset.prepare),
+        HeldOut(*test, share.test, dataset.prepare, at_once=settings.joint),
+        HeldOut(*validation, share.validation, dataset.prepare, at_once=settings.joint),
     )
-    stream = ArrayStream(*train, share.train, settings.batch_size, dataset.prepare, settings.limit)
-    tasks = settings.tasks
+    limit, tasks = batch_limit(settings), settings.tasks_in_stream
+    x, y, rows_of_tasks = noisy_train(
+        dataset,
+        share,
+        number,
+        settings.seed,
+        label_noise=settings.label_noise,
+        input_noise=settings.input_noise,
+    )
+    stream = ArrayStream(x, y, rows_of_tasks, settings.batch_size, dataset.prepare, limit)
     return build_client(
         settings, dataset, number, stream=stream, held_out=held_out, tasks=tasks, classes=classes
     )

@@ -10,6 +10,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.memory.memory import Memory
 from ofcl.methods import METHODS
 from ofcl.methods.augmentations import FlipAndShift, Noise
+from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import Learner
 from ofcl.methods.losses import LOSSES, Contrast
 from ofcl.methods.parts import GenerativeParts, PolicyParts
@@ -17,7 +18,7 @@ from ofcl.methods.proximal import ProximalTerm
 from ofcl.methods.replay import Replay
 from ofcl.models import MODELS, ModelSize
 from ofcl.models.head import FEWEST_CLASSES, outputs
-from ofcl.seeds import generator, private
+from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.change import Change, Perturbation
 from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
@@ -109,6 +110,7 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         augment=build_augmentation(settings, dataset),
         augmented=settings.augmented,
         contrast=Contrast(settings.contrast, settings.temperature) if settings.contrast else None,
+        distillation=Distillation(model, settings.distil) if settings.distil else None,
         test_first=settings.test_first or bool(settings.streams),
     )
 
@@ -129,17 +131,26 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
             lot=(settings.batch_size + 1) // 2,
         )
 
-    draws = generator(settings.seed, "memory", number)
+    parts = PolicyParts(
+        generator=generator(settings.seed, "memory", number),
+        make_scorer=make_scorer,
+        keep=settings.keep,
+        rescore=settings.rescore,
+        beta=settings.keep_beta,
+        scale=settings.score_scale,
+        seed=derive(settings.seed, "keep", number),
+    )
     # There is never more to remember than there is; of a stream nobody knows how much that is.
     size = min(settings.memory, len(dataset.y_train) or settings.memory)
     return Memory(
         size,
-        policy(PolicyParts(draws, make_scorer, settings.keep, settings.rescore)),
-        draws,
+        policy(parts),
+        parts.generator,
         settings.memory_rule,
         dataset.x_train.device,
         settings.memory_age,
         settings.memory_days,
+        settings.replay_draw,
     )
 
 

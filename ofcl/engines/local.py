@@ -124,7 +124,7 @@ class LocalEngine:
             with self._lanes.of(client.number):
                 event = client.end_task(global_model)
             self._notice(client)
-            self._events += [event, *composition]
+            self._events += [event, *composition] if event is not None else []
         if len(learning) > 1 and group.stack is not None:
             outcomes = learn_together(learning, group.stack)
             for client in learning:

@@ -116,7 +116,7 @@ class Responder:
         for step in request.steps:
             if step != "begin-task":
                 engine.receive(model, [client.number] if step == "take" else [])
-            elif client.between_tasks and client.task == request.task:  # if not, it has begun it
+            elif client.between_tasks and client.begun < request.task:  # if not, it has gone on
                 client.begin_task(model, handed)
         events, failure = [], None
         try:

@@ -14,6 +14,7 @@ from ofcl.compute.cuda_graphs import Captured
 from ofcl.compute.optimizers import descend
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
+from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import measured
 from ofcl.methods.losses import Contrast, Loss, members
 from ofcl.methods.proximal import ProximalTerm
@@ -51,6 +52,7 @@ class Replay:
             samples in all steps.
         contrast: The supervised contrastive term; None: there is none. With an augmentation of all
             samples, it compares two views of each.
+        distillation: The term that keeps predictions near the global model's; None: there is none.
         penalty: FedProx's term; None: there is none.
         test_first: Whether a mini-batch is tested in evaluation mode before it is learned, with a
             forward of its own.
@@ -67,6 +69,7 @@ class Replay:
     augment: Change | None = None
     augmented: Literal["new", "all"] = "new"
     contrast: Contrast | None = None
+    distillation: Distillation | None = None
     penalty: ProximalTerm | None = None
     test_first: bool = False
 
@@ -120,10 +123,15 @@ class Replay:
         first_logits, losses, n = self._tested(x), [], len(x)
         parameters = list(self.model.parameters())
         self.model.train()
-        for seen, labels in zip(*self.seen(lesson), strict=True):
+        inputs, classes = self.seen(lesson)
+        targets = self._targets(inputs, n, classes.shape[1])
+        for seen, labels, target in zip(inputs, classes, targets, strict=True):
             new = n if len(seen) > 1 else 2  # a lone sample is doubled, and both are new
             seen, labels = batchable(seen), batchable(labels) if len(seen) == 1 else labels
             logits, loss = self._step_loss(seen, labels, new, current)
+            if self.distillation is not None and len(target):
+                term = self.distillation.divergence(logits[new:], target)
+                loss = loss + self.distillation.weight * term
             losses.append(loss.detach())
             if not len(first_logits):
                 first_logits = logits[:n].detach()
@@ -131,6 +139,12 @@ class Replay:
                 loss = loss + self.penalty()
             descend(self.optimizer, loss, parameters)
         return measured(first_logits, y, torch.stack(losses), parameters)
+
+    def _targets(self, inputs: Tensor, new: int, n: int) -> Tensor:
+        """Gives the teacher's logits of the replayed samples of all steps, if there are any."""
+        if self.distillation is None or new == n:
+            return inputs.new_empty(self.steps, 0)
+        return self.distillation.targets(inputs[:, new:n])
 
     def _step_loss(
         self, seen: Tensor, labels: Tensor, new: int, current: Tensor
@@ -176,6 +190,8 @@ class Replay:
         self._captured.forget()
         if self.memory is not None:
             self.memory.grow(classes, seed)
+        if self.distillation is not None:
+            self.distillation.grow(classes, seed)
         if self.penalty is not None:
             self.penalty.grow()
 
@@ -188,6 +204,8 @@ class Replay:
         """Lets scores and FedProx's term follow the global model, which has been taken."""
         if self.memory is not None:
             self.memory.after_round()
+        if self.distillation is not None:
+            self.distillation.after_round()
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
@@ -208,6 +226,7 @@ class Replay:
             "memory": None if self.memory is None else self.memory.state(),
             "generator": self._draws.state() if self._draws else self.generator.get_state(),
             "anchor": self.penalty.state() if self.penalty is not None else [],
+            "distillation": self.distillation.state() if self.distillation is not None else {},
         }
 
     def load_state(self, state: State) -> None:
@@ -217,6 +236,8 @@ class Replay:
             self.memory.load_state(state["memory"])
         if self.penalty is not None:
             self.penalty.load_state(state["anchor"])
+        if self.distillation is not None:
+            self.distillation.load_state(state["distillation"])
         if self._draws is not None:
             self._draws.load_state(state["generator"])
         else:

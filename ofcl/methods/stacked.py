@@ -58,6 +58,7 @@ class Stack:
 
     def __init__(self) -> None:
         self._weights: Tensors = {}
+        self._teacher_weights = torch.empty(0)  # of each learner's distillation
         self._parameters: list[nn.Parameter] = []  # that are stacked, of one learner after another
 
     def learn(
@@ -101,14 +102,35 @@ class Stack:
                 x = torch.stack([lesson.x for lesson in lessons])
                 first_logits = MLP.stacked(self._weights, x)
         every = zip(*(learner.seen(lesson) for learner, lesson in taught), strict=True)
-        seen = (torch.stack(parts, 1) for parts in every)  # (steps, learners, n, …)
-        for x, labels in zip(*seen, strict=True):
-            logits, loss = self._step_loss(learners[0], x, labels, y.shape[1], current)
+        # (steps, learners, n, …)
+        inputs, classes = (torch.stack(parts, 1) for parts in every)
+        new = y.shape[1]
+        targets = self._targets(learners, inputs[:, :, new : classes.shape[2]])
+        for x, labels, target in zip(inputs, classes, targets, strict=True):
+            logits, loss = self._step_loss(learners[0], x, labels, new, current)
+            if (distillation := learners[0].distillation) is not None and target.numel():
+                term = distillation.divergence(logits[:, new:], target)
+                loss = loss + self._teacher_weights * term
             losses.append(loss.detach())
             if not len(first_logits):
-                first_logits = logits[:, : y.shape[1]].detach()
+                first_logits = logits[:, :new].detach()
             self._descend(loss.sum(), [learner.optimizer for learner in learners])
         return list(measured(first_logits, y, torch.stack(losses, 1), self._parameters))
+
+    @torch.no_grad()
+    def _targets(self, learners: Sequence[Replay], replayed: Tensor) -> Tensor:
+        """Gives the teachers' logits of replayed samples (steps, learners, n, …), if any."""
+        taught = [each.distillation for each in learners if each.distillation is not None]
+        if not taught or not replayed.shape[2]:
+            return replayed.new_empty(len(replayed), 0)
+        self._teacher_weights = torch.stack([each.weight for each in taught])
+        weights = {
+            name: torch.stack([each.teacher.get_parameter(name) for each in taught])
+            for name in self._weights
+        }
+        steps, _, n = replayed.shape[:3]
+        logits = MLP.stacked(weights, replayed.transpose(0, 1).flatten(1, 2))
+        return logits.view(len(taught), steps, n, -1).transpose(0, 1)
 
     def _step_loss(
         self, alike: Replay, x: Tensor, labels: Tensor, new: int, current: Tensor

@@ -110,6 +110,15 @@ class Settings(BaseModel):
     imbalance: float = Field(
         1.0, ge=1, description="long tail: the largest class has this many times the smallest"
     )
+    label_noise: float = Field(
+        0.0, ge=0, le=1, description="share of train samples that get a wrong label, of their task"
+    )
+    input_noise: float = Field(
+        0.0, ge=0, le=1, description="share of train samples whose input is broken"
+    )
+    joint: bool = Field(
+        False, description="all tasks come as one, all classes mixed: a bound to compare with"
+    )
     stagger: int = Field(
         0, ge=0, description="client k starts k times so many mini-batches after the first"
     )
@@ -124,8 +133,20 @@ class Settings(BaseModel):
     memory_days: float | None = Field(
         None, gt=0, description="a sample is forgotten so many days after it came; none: never"
     )
-    keep: Literal["bottom", "top"] = Field(
-        "bottom", description="of each class, keep the least uncertain or the most uncertain"
+    keep: Literal["bottom", "top", "weighted", "spread", "diverse"] = Field(
+        "bottom",
+        description="of each class, keep the least uncertain, the most uncertain, a weighted draw "
+        "(keep_beta), samples over the range of scores, or samples far from each other",
+    )
+    keep_beta: float = Field(
+        -0.5,
+        description="keep = weighted: power of the score; below 0 uncertain ones are preferred, "
+        "0 is cbr",
+    )
+    replay_draw: Literal["uniform", "class", "key"] = Field(
+        "uniform",
+        description="samples drawn for replay: all alike, class by class, or uncertain ones more "
+        "often",
     )
     replay: Literal["past", "all"] = Field(
         "past", description="replay from past tasks only, or from the whole memory"
@@ -133,10 +154,15 @@ class Settings(BaseModel):
     memory_rule: Literal["even", "released"] = Field(
         "even", description="even over classes with surplus handed on, or as the released code"
     )
-    rescore: Literal["at-risk", "every-round", "every-batch"] = Field(
+    rescore: Literal["on-arrival", "at-risk", "every-round", "every-batch"] = Field(
         "at-risk",
-        description="remembered samples scored again: after a round those that would go first, "
-        "or all; or with every mini-batch",
+        description="remembered samples scored again: never, after a round those that would go "
+        "first, or all; or with every mini-batch",
+    )
+    score_scale: Literal["raw", "rank"] = Field(
+        "raw",
+        description="scores compared as they are, or by rank among those of the same class and "
+        "time (then they are computed on arrival alone)",
     )
 
     # Uncertainty
@@ -195,6 +221,9 @@ class Settings(BaseModel):
     )
     contrast: float = Field(0.0, ge=0, description="weight of the supervised contrastive term")
     temperature: float = Field(0.1, gt=0, description="temperature of the contrastive term")
+    distil: float = Field(
+        0.0, ge=0, description="weight of the distillation from the last global model"
+    )
 
     # Generative methods
     synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
@@ -263,6 +292,11 @@ class Settings(BaseModel):
         "after-burn-in", description="a round needs more mini-batches than burn_in, or as many"
     )
     q: int = Field(5, ge=1, description="mini-batches between rounds")
+    closing_round: Literal["none", "task", "end"] = Field(
+        "none",
+        description="a round of all clients before they are tested: none, at the end of each task, "
+        "or at the end of their streams",
+    )
     min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
     round_timeout: float | None = Field(
         None, gt=0, description="parties: seconds until a round goes on without one; none: it waits"
@@ -286,6 +320,11 @@ class Settings(BaseModel):
     spread: Literal["seeds", "clients"] = Field(
         "seeds", description="what the ± of a comparison is taken over"
     )
+
+    @property
+    def tasks_in_stream(self) -> int:
+        """The number of tasks in which a client's data come: one if all come as one (`joint`)."""
+        return 1 if self.joint else self.tasks
 
     @model_validator(mode="before")
     @classmethod

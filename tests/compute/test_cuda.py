@@ -127,7 +127,7 @@ def test_captured_steps_of_the_stronger_recipe_are_the_plain_ones(
 ):
     data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
     values = {**tiny, "method": "cbr", "loss": "ace", "replay": "all", "replay_ratio": 2,
-              "augment": augment, "augmented": "all", "contrast": 0.5, "lr": 1e-3,
+              "augment": augment, "augmented": "all", "contrast": 0.5, "distil": 0.5, "lr": 1e-3,
               "device": "cuda"}  # fmt: skip
     captured = losses_and_model(values, data)
     monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)

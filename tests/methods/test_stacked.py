@@ -32,6 +32,7 @@ def assert_alike(first, second):
         {"method": "er", "optimizer": "sgd", "lr": 0.05},
         {"method": "cbr", "replay": "all", "replay_ratio": 2, "contrast": 0.5},
         {"method": "cbr", "replay": "all", "augment": "noise", "augmented": "all", "contrast": 0.5},
+        {"method": "cbr", "replay": "all", "distil": 1.0},
         {"method": "er", "test_first": True},
         {"method": "er", "batch_size": 7},  # with a rest at the end of a task
         {"method": "er", "clients": 3, "split": "dirichlet"},  # of different lengths

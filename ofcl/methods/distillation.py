@@ -1,0 +1,72 @@
+"""Distillation: a term that keeps a client's predictions near those of the last global model."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ofcl.compute.foreach import copy_all
+from ofcl.models.head import grow_head
+from ofcl.state import State
+
+
+class Distillation:
+    """Lets a copy of the model, as of the client's last round, teach it the replayed samples.
+
+    The term is the divergence of the two softened predictions (Hinton et al. 2015). It is nothing
+    until the client's first round, as there is no global model to learn from before.
+
+    Args:
+        model: The model that learns.
+        weight: The weight of the term.
+        temperature: Divides the logits of both; larger: unlikely classes count more.
+    """
+
+    def __init__(self, model: nn.Module, weight: float, temperature: float = 2.0) -> None:
+        self._model, self._full_weight, self._temperature = model, weight, temperature
+        self.teacher = copy.deepcopy(model).eval().requires_grad_(False)
+        # A tensor, so that captured steps see it change.
+        self.weight = torch.zeros((), device=next(model.parameters()).device)
+
+    @torch.no_grad()
+    def targets(self, x: Tensor) -> Tensor:
+        """Computes the teacher's logits (steps, n, classes) of samples (steps, n, …)."""
+        logits: Tensor = self.teacher(x.flatten(0, 1))
+        return logits.view(*x.shape[:2], -1)
+
+    def divergence(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Computes the mean divergence (…) of predictions from the teacher's, without its weight.
+
+        Args:
+            logits: (…, n, classes).
+            targets: The teacher's logits, (…, n, classes).
+        """
+        temperature = self._temperature
+        learned = F.log_softmax(logits / temperature, -1)
+        taught = F.log_softmax(targets / temperature, -1)
+        each = (taught.exp() * (taught - learned)).sum(-1)
+        return temperature**2 * each.mean(-1)
+
+    @torch.no_grad()
+    def after_round(self) -> None:
+        """Makes the model, which has just taken the global one, the teacher."""
+        own, learned = self.teacher.state_dict(), self._model.state_dict()
+        copy_all(list(own.values()), [learned[name] for name in own])
+        self.weight.fill_(self._full_weight)
+
+    def grow(self, classes: int, seed: int) -> None:
+        """Gives the teacher outputs for new classes, which start as the model's do."""
+        grow_head(self.teacher, classes, seed)
+        self.teacher.requires_grad_(False)
+
+    def state(self) -> State:
+        """Gives the teacher, for a checkpoint."""
+        return {"teacher": self.teacher.state_dict(), "weight": self.weight}
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` gave."""
+        self.teacher.load_state_dict(state["teacher"])
+        self.weight.copy_(state["weight"])
