@@ -17,11 +17,11 @@ from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError
 from ofcl.experiment import Run
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
-from ofcl.federation.server_side.flower_transport import WEEK, FlowerTransport
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.stage import FederationStage, run_settings
 from ofcl.federation.setup.folders import ServerFolder, load_server
+from ofcl.federation.transport_choice import open_transport
 from ofcl.settings import files as settings_files
 from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
@@ -78,8 +78,7 @@ def start(
             made = _settings(here, settings, set_ or [])
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
-        lasting = 2 * made.round_timeout if made.round_timeout else WEEK
-        transport = FlowerTransport(here, insecure=insecure, lasting=lasting)
+        transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
         with contextlib.closing(transport):
             stage = FederationStage(here.federation, folder, transport)
             if last is not None:

@@ -1,18 +1,17 @@
-"""The seam between a run and the network: a `Transport` carries messages to parties and back.
+"""The seam between a run and the network, which carries messages to parties and back.
 
-Everything in `federation` but the modules called `flower_…` sees this protocol alone. To put a
-federation on another network, write a class with these four methods and hand it to
-`FederationStage`; at the party, call `Member.answer` with the content of every message, send back
-what it returns, and call `Member.failed` before the server hears of a failure.
+It has two sides: a `Transport` at the server, a `Connection` at each party. Everything in
+`federation` but the modules called `flower_…` sees these two protocols alone. To put a federation
+on another network, write a class for each, and name both in `transport_choice.py`.
 
-A transport promises little, because the `Courier` above it expects little:
+Both sides promise little, because the `Courier` above a transport expects little:
 
-- Parties are known by their numbers, their places in `Federation.parties`. A transport knows which
-  connection belongs to which party (by its key), so that no party can answer for another.
+- The server knows parties by their numbers, their places in `Federation.parties`. A transport knows
+  which connection is which party's (by its key), so that no party can answer for another.
 - A message may get lost, and so may its answer. The courier asks again, and a party that gets a
   request twice learns it once.
-- No method waits for a party. `connected` and `fetch` are called about once a second and ten times
-  a second; they report what is there.
+- No method of a transport waits for a party. `connected` is called about once a second and `fetch`
+  ten times a second; they report what has arrived by then.
 - Content is a state: nested dictionaries and lists of tensors, numbers, strings, booleans and None.
   It arrives as it was sent, bit for bit. It may have been flattened already (`ofcl.state.Flat`).
 - The answers of parties are not trusted. Content that cannot be read is delivered as an empty
@@ -21,11 +20,12 @@ A transport promises little, because the `Courier` above it expects little:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
-from ofcl.state import State
+from ofcl.state import Flat, State
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Delivery:
 
 
 class Transport(Protocol):
-    """Carries messages between the server of a run and its parties."""
+    """The server's side: sends messages to the parties of a run, and collects their answers."""
 
     def connected(self) -> Mapping[int, str]:
         """Lists the parties that are connected now.
 
         Returns:
             For the number of each connected party, a text that changes when the party's process
-            starts again. A request that the process before had taken with it is then sent again.
+            starts again. A request that died with the earlier process is then sent again.
         """
 
     def send(self, party: int, content: State) -> str:
@@ -75,3 +75,33 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Ends the transport: nothing will be sent any more. A second call does nothing."""
+
+
+class Connection(Protocol):
+    """A party's side: receives the server's messages and sends back the answers, in a context."""
+
+    def __enter__(self) -> Self:
+        """Connects to the server, and tries until the server can be reached.
+
+        Raises:
+            OfclError: If the server refuses this party.
+        """
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Disconnects from the server."""
+
+    def serve(self, answer: Callable[[State], State | Flat], failed: Callable[[], None]) -> None:
+        """Answers messages until the process is stopped.
+
+        An error of `answer` goes to the party's log alone. The server hears that the party could
+        not answer, not why.
+
+        Args:
+            answer: Takes the content of a message and gives the answer (`Member.answer`).
+            failed: Is called before the server hears of a failure (`Member.failed`).
+        """

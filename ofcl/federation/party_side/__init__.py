@@ -1,9 +1,9 @@
 """A party of a federation: its data, its client, and a record of everything that leaves it.
 
-participation     starts a party: one function below `ofcl federation client`
-member            answers the server's messages
-own_data          the party's dataset or stream, and the client that learns from it
-released_events   the events that leave, in the least detail
-audit             the file that names every field that has left
-flower_client     the connection to the server; `flower_calls` and `flower_messages` are its parts
+participation       starts a party: one function below `ofcl federation client`
+member              answers the server's messages
+own_data            the party's dataset or stream, and the client that learns from it
+released_events     the events that leave, in the least detail
+audit               the file that names every field that has left
+flower_connection   a `Connection` on Flower; `flower_calls` and `flower_messages` are its parts
 """

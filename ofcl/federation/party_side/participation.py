@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ofcl.federation.party_side.flower_client import FlowerConnection
 from ofcl.federation.party_side.member import RUNS, Member
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.setup.folders import PartyFolder
+from ofcl.federation.transport_choice import make_connection
 from ofcl.state import State
 from ofcl.storage.checkpoint import seal_open
 from ofcl.storage.encryption import Seal
@@ -60,9 +60,9 @@ def take_part(
             seal=seal,
             tell=tell,
         )
-        authority = None if insecure else party.authority.read_bytes()
-        key = party.key.read_bytes()
-        with FlowerConnection(address, authority, key, party.folder, tell, leaving) as connection:
+        with make_connection(
+            party, address, insecure=insecure, tell=tell, leaving=leaving
+        ) as connection:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
             connection.serve(member.answer, member.failed)
 

@@ -1,12 +1,13 @@
 """The events that leave a party, in the least detail that accuracy and forgetting need.
 
 How it has learned leaves in one number a stretch, and how many test samples it gets right. What it
-remembers and which rows it skipped stays with it.
+remembers, which rows it skipped and which classes are taken for each other stays with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from ofcl.events import Evaluated, Event, Hits, Learned
@@ -22,7 +23,7 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
         class_counts: False: counts of test samples are summed over the classes of a task.
 
     Returns:
-        One `Learned` for each stretch of learning, and every `Evaluated`.
+        One `Learned` for each stretch of learning, and every `Evaluated`, without its confusions.
     """
     sent: list[Event] = []
     of_interest = (event for event in events if isinstance(event, Learned | Evaluated))
@@ -30,7 +31,9 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
         if kind[0] is Learned:
             sent.append(_summed([event for event in group if isinstance(event, Learned)]))
         else:
-            evaluated = [event for event in group if isinstance(event, Evaluated)]
+            evaluated = [
+                replace(event, confusions=[]) for event in group if isinstance(event, Evaluated)
+            ]
             sent += evaluated if class_counts else map(_without_classes, evaluated)
     return sent
 
@@ -47,8 +50,12 @@ def _summed(events: list[Learned]) -> Learned:
 
 
 def _without_classes(event: Evaluated) -> Evaluated:
-    hits = (_all_classes(hits) for hits in (event.test, event.validation, event.global_test))
-    return Evaluated(event.client, event.task, *hits)
+    return replace(
+        event,
+        test=_all_classes(event.test),
+        validation=_all_classes(event.validation),
+        global_test=_all_classes(event.global_test),
+    )
 
 
 def _all_classes(hits: Hits) -> Hits:

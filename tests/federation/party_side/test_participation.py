@@ -1,15 +1,58 @@
-"""A party with a key: what it saves is encrypted, and what it had saved before."""
+"""A party takes part over any connection; with a key, all that it saves is encrypted."""
+
+import json
+import threading
 
 import pytest
 
 from ofcl import OfclError
 from ofcl.events import Round
 from ofcl.experiment import Run
-from ofcl.federation.party_side.participation import seal_saved
+from ofcl.federation.party_side import participation
+from ofcl.federation.party_side.participation import seal_saved, take_part
 from ofcl.federation.server_side.stage import FederationStage
+from ofcl.federation.setup.folders import load_party
+from ofcl.federation.setup.organiser import create
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.storage.encryption import Seal
 from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, members
+
+
+class InProcessConnection:
+    """A connection without a network: one message to be answered, and one failure."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append("entered")
+        return self
+
+    def __exit__(self, *error):
+        self.log.append("left")
+
+    def serve(self, answer, failed):
+        self.log.append(answer({}).tree["party"])
+        failed()
+
+
+def test_a_party_takes_part_over_any_connection(tmp_path, monkeypatch):
+    create(tmp_path / "trial", FEDERATION)
+    party = load_party(tmp_path / "trial" / "hospital-b")
+    log = []
+
+    def make(folder, address, **how):
+        assert (folder, address) == (party, "127.0.0.1:8000")
+        assert how.keys() == {"insecure", "tell", "leaving"}
+        return InProcessConnection(log)
+
+    monkeypatch.setattr(participation, "make_connection", make)
+    take_part(party, {"dataset": "digits"}, leaving=threading.Event(), tell=log.append)
+    assert log == [
+        "entered", "connected to 127.0.0.1:8000", "introduced itself", "hospital-b", "left",
+    ]  # fmt: skip
+    audit = (party.folder / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["what"] for line in audit] == ["introduction", "failure"]
 
 
 def test_a_sealed_party_leaves_nothing_that_can_be_read(tmp_path):
