@@ -1,12 +1,12 @@
 """Data on the way to a client: raw samples → dataset → scenario → one stream for each client.
 
     loading          a dataset by name or path, by the steps below
-    raw              samples as they lie in their files
-    selection        the samples that a run uses, and a test part where there is none
-    preparation      raw samples made tensors; `standardisation` of the columns of tables
+    raw              samples as they are in their files
+    selection        the samples that a run uses, and a test part if the data have none
+    preparation      turns raw samples into tensors; `standardisation` of the columns of tables
     dataset          the tensors
     tasks, splits    which classes make a task, which samples come to which client
-    scenario         the two put together: a `Share` of the data for each client
+    scenario         tasks and splits put together: a `Share` of the data for each client
     stream           mini-batches of such a share
     options          the options of reading data
 

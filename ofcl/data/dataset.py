@@ -1,4 +1,4 @@
-"""A dataset: train and test samples with their classes, and how a model takes a sample."""
+"""A dataset: train and test samples with their classes, and how they become a model's input."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Dataset:
         name: The name of the dataset, for messages.
         kind: `image` or `vector`.
         x_train: The samples to learn from.
-        y_train: The class of each: the index of its label in `labels`.
+        y_train: The class of each train sample: the index of its label in `labels`.
         x_test: The samples to test on.
-        y_test: The class of each.
+        y_test: The class of each test sample.
         labels: The label of each class.
-        mean: The mean of each channel of images on the scale [0, 1], for normalisation; measured
-            from the train samples unless given.
+        mean: The mean of each channel of images on the scale [0, 1], for normalisation; empty: it
+            is measured from the train samples.
         std: The standard deviation of each channel, in the same way.
-        x_validation: The samples to validate on; None: a share of train is set aside for it.
-        y_validation: The class of each.
+        x_validation: The samples to validate on; None: a share of the train samples is set aside.
+        y_validation: The class of each validation sample.
         notes: Lines that a user of these data should read.
         source: The name or path from which the dataset can be loaded again.
 
@@ -88,7 +88,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """Computes a digest that tells this dataset from others.
 
-        It differs for other data, and for the same data in another order or split. It is taken
+        It differs for other data, and for the same data in another order or split. It is computed
         from all classes, and from samples spread evenly over the train and the test part.
         """
         digest = hashlib.sha256()
@@ -123,10 +123,10 @@ class Dataset:
 
 
 def channel_statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Measures mean and standard deviation of each channel, on the scale [0, 1].
+    """Measures the mean and standard deviation of each channel, on the scale [0, 1].
 
     Args:
-        x: Images (n, channels, height, width) uint8.
+        x: The images (n, channels, height, width), uint8.
     """
     scaled = x.double() / 255
     mean = scaled.mean(dim=(0, 2, 3))

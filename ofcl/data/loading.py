@@ -1,4 +1,4 @@
-"""Loading of a dataset: by name, or a user's own by path."""
+"""Loading a dataset: by name, or a user's own by path."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ofcl.errors import unknown
 
 
 def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
-    """Reads a dataset, and downloads it if need be, but decodes and embeds nothing yet.
+    """Reads a dataset without decoding or embedding its samples yet; downloads it if need be.
 
     Args:
-        name: A name of `DATASETS`, a path, or `hf:` and an id of the Hugging Face hub.
+        name: A name in `DATASETS`, a path, or `hf:` and an id of the Hugging Face hub.
         how: The options of reading.
         tell: Called with a line for the user when a download begins.
 
@@ -42,7 +42,7 @@ def load_dataset(
 
     Args:
         name: A name such as `cifar10`, a path, or `hf:` and an id of the Hugging Face hub.
-        how: The options of reading; None: the usual ones.
+        how: The options of reading; None: the default ones.
         tell: Called with a line for the user when a download begins.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Options of reading data: where they lie, which columns count, how damage is treated."""
+"""Options of reading data: where they are, which columns to use, how to treat damaged samples."""
 
 from __future__ import annotations
 
@@ -21,19 +21,29 @@ OnBad = Literal["stop", "skip"]
 
 
 class Progress(Protocol):
-    """A way to show the progress of a slow loop; the command line draws a bar."""
+    """A function that shows the progress of a slow loop; the command line draws a bar."""
 
     def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
-        """Yields the items in order and shows how many of them are done, under the name `what`."""
+        """Yields the items in order and shows how many of them are done.
+
+        Args:
+            items: The items of the loop.
+            what: The work that the loop does, for the user.
+        """
 
 
 def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
-    """Yields the items in order and shows nothing."""
+    """Yields the items in order and shows nothing.
+
+    Args:
+        items: The items of the loop.
+        what: Not used; every `Progress` takes it.
+    """
     return items
 
 
 def data_root() -> Path:
-    """Finds the folder of the named datasets: `OFCL_DATA`, or the user's cache."""
+    """Returns the folder of the named datasets: `OFCL_DATA`, or one in the user's cache."""
     if folder := os.environ.get("OFCL_DATA"):
         return Path(folder).expanduser()
     import pooch
@@ -43,7 +53,7 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Subset:
-    """The part of a dataset that is used: the first rows, and of these so many of each class.
+    """The part of a dataset that is used: its first rows, and some samples of each class in them.
 
     Args:
         train_head: The number of rows at the beginning of the train part; None: all.
@@ -92,10 +102,10 @@ class Reading:
 
 
 class Damage:
-    """Samples that cannot be used: refused at once, or left out and counted.
+    """Samples that cannot be used: an error, or left out and counted.
 
     Args:
-        on_bad: `stop` to refuse, `skip` to count.
+        on_bad: `stop` to raise an error, `skip` to count.
 
     >>> damage = Damage("skip")
     >>> damage.report("line 3: column 'age' is empty")
@@ -109,14 +119,14 @@ class Damage:
         self.lines: list[int] = []  # the line in the file of each problem; 0: not in a text file
 
     def report(self, problem: str, line: int = 0) -> None:
-        """Refuses or counts a sample that cannot be used.
+        """Raises an error about a sample that cannot be used, or counts it.
 
         Args:
             problem: The place and kind of the damage, for the user.
             line: The line in the file, counted from 1; 0: not in a text file.
 
         Raises:
-            OfclError: With `stop`.
+            OfclError: If `on_bad` is `stop`.
         """
         if self._on_bad == "stop":
             raise OfclError(f"{problem}; mend it, or leave such samples out with --on-bad skip")
@@ -124,7 +134,7 @@ class Damage:
         self.lines.append(line)
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Writes a line about the samples that were left out, if there are any.
+        """Returns a line about the samples that were left out; nothing if there are none.
 
         Args:
             name: The name of the data.

@@ -1,4 +1,4 @@
-"""Preparation of a dataset: raw samples are selected, decoded or embedded, and made tensors."""
+"""Preparation of a dataset: selects raw samples, decodes or embeds them, and makes tensors."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ofcl.data.standardisation import Standardisation
 from ofcl.errors import OfclError
 
 Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
-"""Samples of a part → an array of them; or that array and the rows that could be read."""
+"""Turns the samples of a part into an array; may also return the rows that could be read."""
 
 
 def make_dataset(raw: Raw, how: Reading) -> Dataset:
-    """Makes a dataset of raw samples.
+    """Makes a dataset from raw samples.
 
-    Takes the subset that is wanted, splits off a test part if there is none, and decodes images or
-    embeds texts.
+    Takes the subset that the options ask for, splits off a test part if there is none, and decodes
+    images or embeds texts.
 
     Args:
         raw: The samples as they were read.
-        how: The subset, the embedder, the size of images and so on.
+        how: The options of reading: the subset, the embedder, the size of images and so on.
 
     Raises:
         OfclError: The samples cannot be used, and the message says why.
@@ -78,7 +78,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
 def _tensor_maker(
     raw: Raw, how: Reading, damage: Damage
 ) -> Callable[[Part], tuple[Tensor, Tensor]]:
-    """Makes the function that turns a part into tensors of its samples and of their classes."""
+    """Makes the function that turns a part into two tensors: its samples and their classes."""
     decode = _decoder(raw, how, damage)
 
     def to_tensors(part: Part) -> tuple[Tensor, Tensor]:
@@ -93,6 +93,7 @@ def _tensor_maker(
 
 
 def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
+    """Chooses the function that turns the samples of a part into an array."""
     match raw.content:
         case "image files":
             parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
@@ -111,6 +112,7 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
 
 
 def _note_untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:
+    """Makes a line for the user about classes without test samples; nothing if there are none."""
     untested = np.setdiff1d(y_train, y_test)
     if not untested.size:
         return ()

@@ -1,4 +1,4 @@
-"""Raw data: samples as they lie in their files, with labels.
+"""Raw data: samples as they are in their files, with labels.
 
 Every source, named or a user's own, is read into a `Raw`. The costly steps, decoding images and
 embedding texts, come after it (`preparation`).
@@ -31,7 +31,7 @@ Samples = Sequence[Any] | np.ndarray
 LabelledSamples = tuple[Samples, Sequence[str]]
 """Samples, and the label of each."""
 
-NAMED_AT_MOST = 5  # classes that a message names
+NAMED_AT_MOST = 5  # classes in a message
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Part:
 
     Args:
         samples: The samples, undecoded.
-        y: The class of each.
+        y: The class of each sample.
     """
 
     samples: Samples
@@ -57,17 +57,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Raw:
-    """Samples as they were read, with labels, before anything costly is done with them.
+    """Samples as they were read, with labels, before they are decoded or embedded.
 
     Args:
         name: The name of the dataset, for messages.
         content: The kind of its samples.
         train: The samples to learn from.
         labels: The label of each class.
-        test: The samples to test on; None: a share of train is split off.
+        test: The samples to test on; None: a share of the train samples is split off.
         validation: The samples to validate on; None: the scenario sets train samples aside.
         mean: The mean of each channel of images; empty: measured from the train samples.
-        std: The standard deviation of each channel.
+        std: The standard deviation of each channel; empty: measured from the train samples.
         notes: Lines that a user of these data should read, for example about samples left out.
         details: Facts about the files, shown by `ofcl data check`.
     """
@@ -91,12 +91,12 @@ def raw_from_labelled(
     notes: tuple[str, ...] = (),
     details: Mapping[str, str] | None = None,
 ) -> Raw:
-    """Makes raw data of samples with labels: finds the classes and numbers them.
+    """Makes raw data from samples with labels: finds the classes and numbers them.
 
     Args:
         name: The name of the dataset.
         content: The kind of the samples.
-        parts: The samples of `train` and, where there are any, of `test` and `validation`.
+        parts: The samples and labels of `train` and, if there are any, of `test` and `validation`.
         notes: Lines that a user of these data should read.
         details: Facts about the files.
     """
@@ -115,11 +115,11 @@ def raw_from_labelled(
 
 
 def quote_labels(labels: Sequence[str], classes: np.ndarray) -> str:
-    """Names some classes in a message, the first few of them.
+    """Lists the labels of some classes for a message; after the first few, only their number.
 
     Args:
         labels: The label of each class of the dataset.
-        classes: The classes to be named.
+        classes: The classes to list.
 
     >>> quote_labels(["cat", "dog"], np.array([0, 1]))
     "'cat', 'dog'"
@@ -131,7 +131,7 @@ def quote_labels(labels: Sequence[str], classes: np.ndarray) -> str:
 
 
 def check_same_shape(name: str, train: np.ndarray, test: np.ndarray) -> None:
-    """Refuses parts whose samples have different shapes.
+    """Raises an error if train and test samples have different shapes.
 
     Args:
         name: The name of the data, for the message.

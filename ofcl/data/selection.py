@@ -1,4 +1,4 @@
-"""The selection of the samples that a run uses: subsets, and a test part where there is none.
+"""The selection of the samples that a run uses: subsets, and a test part if the data have none.
 
 Nothing here depends on a run's seed: all runs on a dataset use the same samples.
 """
@@ -20,10 +20,11 @@ def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
 
     Args:
         raw: All samples of the dataset.
-        how: The subset that is wanted, and the share for testing where `raw` has no test part.
+        how: The options of reading: the subset, and the share for testing if `raw` has no test
+            part.
 
     Raises:
-        OfclError: There are fewer than two classes, or classes that could only be tested.
+        OfclError: There are fewer than two classes, or test classes that train lacks.
     """
     raw = subset(raw, how)
     check_classes(raw, raw.train.y, raw.test.y if raw.test else None)
@@ -34,7 +35,7 @@ def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
 
 
 def subset(raw: Raw, how: Reading) -> Raw:
-    """Reduces the train part, and the test part where there is one, to the subset that is wanted.
+    """Reduces the train part, and the test part if there is one, to the subset in the options.
 
     Args:
         raw: All samples of the dataset.
@@ -49,6 +50,7 @@ def subset(raw: Raw, how: Reading) -> Raw:
 
 
 def _subset_of(part: Part, raw: Raw, name: str, head: int | None, per_class: int | None) -> Part:
+    """Keeps the first `head` rows of a part; of these, `per_class` random ones of each class."""
     if head is not None:
         part = part[np.arange(min(head, len(part)))]
     if per_class is None:
@@ -62,11 +64,11 @@ def _subset_of(part: Part, raw: Raw, name: str, head: int | None, per_class: int
 
 
 def split(part: Part, test_share: float) -> tuple[Part, Part]:
-    """Splits a share of every class off for testing; a class of a single sample is all train.
+    """Splits a share of every class off for testing; a class of one sample stays in the train part.
 
     Args:
         part: The samples to be split.
-        test_share: The share of each class that is for testing: at least one sample.
+        test_share: The share of each class that is for testing; at least one sample.
 
     Returns:
         The train part and the test part.
@@ -84,7 +86,7 @@ def split(part: Part, test_share: float) -> tuple[Part, Part]:
 
 
 def check_classes(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
-    """Refuses data with fewer than two classes, or with test classes that train lacks.
+    """Raises an error if data have fewer than two classes, or test classes that train lacks.
 
     Args:
         raw: The dataset, for its name and labels.

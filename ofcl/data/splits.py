@@ -1,4 +1,4 @@
-"""Splits of the data over the clients: how the samples of each class are dealt out."""
+"""Splits of the data: how the samples of each class are dealt out to the clients."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def even_parts(
     Args:
         rows: The rows of the class.
         clients: The number of clients.
-        first: The client who gets the first row of what cannot be divided evenly.
-        remainder: `deal` gives that remainder to the clients from `first` on, one row each; `drop`
-            leaves it out.
+        first: The client that gets the first of the rows that cannot be divided evenly.
+        remainder: `deal` gives these rows to the clients from `first` on, one each; `drop` leaves
+            them out.
 
     >>> [part.tolist() for part in even_parts(np.arange(5), 3, first=1, remainder="deal")]
     [[0], [1, 2], [3, 4]]
@@ -37,7 +37,7 @@ def even_parts(
 
 
 def dirichlet_parts(rows: np.ndarray, shares: np.ndarray) -> list[np.ndarray]:
-    """Cuts the rows of a class by the clients' shares.
+    """Cuts the rows of a class into one part for each client, by the clients' shares.
 
     Args:
         rows: The rows of the class.
@@ -50,10 +50,10 @@ def dirichlet_parts(rows: np.ndarray, shares: np.ndarray) -> list[np.ndarray]:
 
 
 def tail_shares(classes: int, imbalance: float, draw: np.random.Generator) -> np.ndarray:
-    """Draws the share of its samples that a long tail leaves to each class.
+    """Draws the share of its samples that each class keeps in a long-tailed dataset.
 
     Shares fall from 1 to 1 / imbalance, by the same factor from class to class; which class has
-    which share is drawn.
+    which share is random.
 
     Args:
         classes: The number of classes.
@@ -76,7 +76,8 @@ class Split:
         kind: `even` gives every client as many samples of a class as any other; `dirichlet` draws
             the clients' shares of each class.
         alpha: The parameter of the Dirichlet distribution; the smaller, the more uneven.
-        remainder: The fate of samples that cannot be divided evenly (see `even_parts`).
+        remainder: Whether samples that cannot be divided evenly are dealt one by one (`deal`) or
+            left out (`drop`).
         validation: The share of the train samples that is set aside for validation, unless the
             dataset has validation samples of its own.
         imbalance: How many times more samples the most frequent class keeps than the rarest.
@@ -101,10 +102,13 @@ class Split:
 
         Args:
             y_train: The class of each train sample.
-            y_validation: The class of each validation sample, or None to take them from train.
+            y_validation: The class of each validation sample; None: they are taken from train.
             y_test: The class of each test sample.
             classes: The classes that are dealt.
             seed: The run's seed.
+
+        Returns:
+            For `train`, `validation` and `test`: the rows that each client gets of each class.
         """
         dealt: dict[str, RowsOfClients] = {part: {} for part in PARTS}
         first = dict.fromkeys(PARTS, 0)  # the client who gets the next class's remainder first
@@ -132,7 +136,7 @@ class Split:
         return dealt
 
     def _set_aside(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Divides the train rows of a class into train and validation."""
+        """Divides the train rows of a class into train and validation rows."""
         validated = len(rows) - int(len(rows) * (1 - self.validation))
         validated = min(validated, len(rows) - 1)  # something is left to learn
         return rows[validated:], rows[:validated]

@@ -9,9 +9,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Standardisation:
-    """Brings columns to mean 0 and standard deviation 1, as they have them in a window of rows.
+    """Subtracts a value from each column and divides it by another.
 
-    A column that does not vary in the window is only shifted.
+    Fitted to a window of rows (`of`), these are the columns' means and standard deviations in it. A
+    column that does not vary in the window is only shifted.
 
     Args:
         mean: The value that is subtracted from each column.
@@ -26,7 +27,7 @@ class Standardisation:
 
     @classmethod
     def of(cls, window: np.ndarray) -> Standardisation:
-        """Fits a standardisation to a window of rows (n, columns), which is not kept."""
+        """Fits a standardisation to a window of rows (n, columns), and keeps none of the rows."""
         mean, deviation = window.mean(axis=0), window.std(axis=0)
         # Both: the deviation of a constant column may be above 0, as its mean is rounded.
         varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)

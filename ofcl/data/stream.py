@@ -18,9 +18,9 @@ class Batch(NamedTuple):
     """A mini-batch as it arrives.
 
     Args:
-        x: The samples as a model takes them (n, …), on the device that learns.
-        y: The class of each, on the CPU, where classes are counted.
-        task: The number of the task; None where the stream does not say where tasks begin.
+        x: The samples (n, …) as a model's input, on the device that learns.
+        y: The class of each sample, on the CPU, where classes are counted.
+        task: The number of the task; None: the stream does not say where tasks begin.
     """
 
     x: Tensor
@@ -32,10 +32,10 @@ class Stream(Protocol):
     """The source of a client's mini-batches. It knows nothing of models."""
 
     def ready(self) -> bool:
-        """Says whether the next batch, or the end of the stream, is there without waiting."""
+        """Says whether `__next__` would return, or end the stream, without waiting."""
 
     def next_task(self) -> int | None:
-        """Returns the task of the batch that comes next; None when the stream has ended."""
+        """Returns the task of the next batch; None when the stream has ended."""
 
     def __next__(self) -> Batch:
         """Returns the next batch, and waits for it if need be."""
@@ -55,11 +55,12 @@ class ArrayStream:
 
     Args:
         x: The samples (n, …).
-        y: The class of each.
+        y: The class of each sample.
         rows_of_tasks: The rows of each task, in the order in which they come.
-        batch_size: The number of samples of a batch; the last batch of a task may be smaller.
+        batch_size: The number of samples in a batch; the last batch of a task may be smaller.
         prepare: Turns samples into a model's input, for example `Dataset.prepare`.
-        limit: The number of batches of each task after which the rest is left out; None: all come.
+        limit: The largest number of batches of each task, after which the rest is left out; None:
+            all of them.
 
     >>> x, y = torch.arange(5.0), torch.zeros(5, dtype=torch.long)
     >>> stream = ArrayStream(x, y, [np.array([0, 1, 2]), np.array([3, 4])], batch_size=2)
@@ -91,15 +92,15 @@ class ArrayStream:
         return self
 
     def ready(self) -> bool:
-        """Says that the next batch is there, as it always is."""
+        """Returns True: nothing here has to be waited for."""
         return True
 
     def notices(self) -> list[Event]:
-        """Returns no events: all classes were known from the start."""
+        """Returns no events: all classes are known from the start, and no sample is left out."""
         return []
 
     def next_task(self) -> int | None:
-        """Returns the task of the batch that comes next; None when the stream has ended."""
+        """Returns the task of the next batch; None when the stream has ended."""
         if self._position == len(self._batches):
             return None
         return self._batches[self._position][0]

@@ -1,4 +1,4 @@
-"""Tasks of class-incremental learning: which classes make which task, and where tasks blur."""
+"""Tasks of class-incremental learning: which classes make which task, and how tasks blur."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USUAL_TASKS = 5
 
 
 def usual_tasks(classes: int) -> int:
-    """Chooses a number of tasks where the settings name none: five, fewer for few classes.
+    """Chooses the number of tasks if the settings name none: five, fewer for few classes.
 
     Args:
         classes: The number of classes of the dataset.
@@ -33,8 +33,8 @@ def class_tasks(order: np.ndarray, tasks: int, class_split: Literal["even", "flo
     Args:
         order: The classes, in the order in which a client meets them.
         tasks: The number of tasks.
-        class_split: Where the classes cannot be divided evenly, `even` gives the first tasks one
-            class more; `floor` drops the last classes.
+        class_split: If the classes cannot be divided evenly, `even` gives the first tasks one class
+            more; `floor` drops the last classes.
 
     >>> class_tasks(np.arange(7), 3, "even"), class_tasks(np.arange(7), 3, "floor")
     (((0, 1, 2), (3, 4), (5, 6)), ((0, 1), (2, 3), (4, 5)))
@@ -70,12 +70,12 @@ def order_classes(
 
     Args:
         classes: The classes to be ordered.
-        sizes: The number of train samples of every class, by which `size` orders them.
-        class_order: `random` draws an order from the seed; `released` draws it as the paper's
-            released code does, whose runs 0, 1, … are the seeds 0, 1, …; `size` takes the largest
-            class first.
+        sizes: The number of train samples of every class, which `size` orders them by.
+        class_order: `random` draws an order from the seed; `released` draws the order that the
+            paper's released code has in its run of that number; `size` takes the largest class
+            first.
         seed: The run's seed.
-        client: The client whose own order is wanted, or None for one order of all clients.
+        client: The client whose own order is returned; None: the order that all clients share.
     """
     if class_order == "size":
         return classes[np.argsort(-sizes[classes], kind="stable")]
@@ -90,16 +90,16 @@ def blur(
 ) -> tuple[np.ndarray, ...]:
     """Moves a share of each task's rows into its neighbours: half to the task before, half after.
 
-    The first task has no task before it and the last none after it: all that they give up goes to
+    The first task has no task before it and the last none after it: all their moving rows go to
     their only neighbour.
 
     Args:
         tasks: The rows of each task.
         share: The share of a task's rows that moves, from 0 to 1.
-        draw: The generator that chooses them.
+        draw: The generator that chooses the rows.
 
     Returns:
-        The rows of each task, shuffled; the tasks as they were where nothing moves.
+        The rows of each task, shuffled. If nothing moves, the tasks as they were.
 
     >>> blurred = blur([np.arange(10), np.arange(10, 20)], 0.2, np.random.default_rng(0))
     >>> [(int((rows < 10).sum()), int((rows >= 10).sum())) for rows in blurred]

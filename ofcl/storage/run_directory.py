@@ -162,7 +162,7 @@ class RunDirectory:
         return list(self.iterate_events())
 
     def iterate_events(self) -> Iterator[dict[str, Any]]:
-        """Yields the events that `events` returns, one at a time, for runs that do not fit into memory.
+        """Yields the events that `events` returns, one at a time, to save memory in long runs.
 
         A line `resumed` says how many of the events before it count. An event counts only if it
         counts for every later `resumed`, so the file is read twice: first for these lines, then for

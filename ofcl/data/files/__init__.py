@@ -1,4 +1,4 @@
-"""File formats: the content of files as arrays, words and vectors.
+"""File formats: reads the content of files as arrays, words and vectors.
 
 images        image files; `pixel_depth` brings 12 and 16 bits to 8
 arrays        npz files

@@ -1,4 +1,4 @@
-"""Arrays of npz files, and images in them in any of the usual layouts."""
+"""Arrays of npz files; images in them may have any of the usual layouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         path: The file.
 
     Raises:
-        OfclError: The file is damaged, is no npz, or could only be read by running code in it.
+        OfclError: The file is damaged, is not an npz, or has pickled objects, whose reading could
+            run code.
     """
     try:
         with path.open("rb") as file:
@@ -33,7 +34,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def pixel_unit(parts: Sequence[np.ndarray]) -> int:
-    """Returns the factor that brings pixels to 0 … 255: 255 where all parts are from 0 to 1.
+    """Returns the factor that brings pixels to 0 … 255: 255 if all images are from 0 to 1, else 1.
 
     Args:
         parts: The images of each part of a dataset.
@@ -48,7 +49,7 @@ def image_arrays(x: np.ndarray, where: str, unit: int | None = None) -> np.ndarr
     Args:
         x: The images.
         where: Their file and name, for messages.
-        unit: The factor of `pixel_unit`; None: found from these images alone.
+        unit: The factor that `pixel_unit` returned; None: it is found from these images alone.
 
     Raises:
         OfclError: The shape or the values are not those of images.

@@ -1,6 +1,6 @@
-"""Cells of a table: the number, text or label in one, or what is wrong with it.
+"""Cells of a table: reads the number, text or label in a cell.
 
-All readers raise ValueError with a message for the user.
+If a cell cannot be used, the readers raise a ValueError with a message for the user.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def is_number(value: Any) -> bool:
-    """Says whether a value is a number or is written as one."""
+    """Says whether a value is a number or a text that Python reads as one."""
     if isinstance(value, bool):
         return False
     try:
@@ -29,7 +29,7 @@ def is_number(value: Any) -> bool:
 
 
 def has_decimal_comma(value: Any) -> bool:
-    """Says whether a value would be a number but for its comma: 1,5 or 1,000."""
+    """Says whether a text is a number with a comma, such as 1,5 or 1,000."""
     return isinstance(value, str) and value.count(",") == 1 and is_number(value.replace(",", "."))
 
 
@@ -90,6 +90,7 @@ def read_label(value: Any, column: str) -> str:
 
 
 def _finite(value: Any, column: str) -> float:
+    """Turns a value into a float; raises a ValueError if 32 bits cannot represent it."""
     try:
         number = float(value)
     except OverflowError:

@@ -25,12 +25,13 @@ GUESS_ROWS = 100  # rows from which the meaning of columns is guessed
 
 @dataclass(frozen=True)
 class Meaning:
-    """The way to read a row: which columns are the label and the sample.
+    """Which columns of a table are the label and the sample.
 
     Args:
         label: The column of the label.
-        kind: The sample is a text, a list of numbers in one column, or numbers in many columns.
-        columns: The columns of the sample: one, unless the kind is `numbers`.
+        kind: The sample is a `text`, a `list` of numbers in one column, or `numbers` in many
+            columns.
+        columns: The columns of the sample; one, unless the kind is `numbers`.
     """
 
     label: str
@@ -54,14 +55,14 @@ class Meaning:
 
 
 def find_meaning(table: Table, how: Reading) -> Meaning:
-    """Finds out what the columns mean, from the options and else from their names and values.
+    """Finds the columns of the label and of the sample: by the options, else by names and values.
 
     Args:
         table: The table.
         how: The options of reading, which may name the columns.
 
     Raises:
-        OfclError: A column is not there, or it is not clear what the columns mean.
+        OfclError: A named column does not exist, or it is not clear what the columns mean.
     """
     label = how.label or _find_name(table, LABEL_NAMES)
     if label is None:
@@ -85,7 +86,7 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
 
 
 def _guess_meaning(table: Table, label: str) -> Meaning:
-    """Finds out which columns are the sample where the options name none."""
+    """Guesses which columns are the sample, for options that name none."""
     # A column without a name is the number of the row, or comes of a comma at the end.
     rest = [name for name in table.columns if name and name != label]
     lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
@@ -109,11 +110,15 @@ def _guess_meaning(table: Table, label: str) -> Meaning:
 
 
 def _find_name(table: Table, names: Sequence[str]) -> str | None:
+    """Returns the first column with one of some names, in upper or lower case; None: there is none."""
     by_lower = {name.lower(): name for name in table.columns}
     return next((by_lower[name] for name in names if name in by_lower), None)
 
 
 def _mostly(values: Sequence[Any], holds: Callable[[Any], bool]) -> bool:
-    """Says whether something holds for most of the first values of a column, but for empty ones."""
+    """Says whether a condition holds for more than half of a column's first values.
+
+    Empty values are passed over.
+    """
     seen = [value for value in values[:GUESS_ROWS] if value not in (None, "")]
     return bool(seen) and sum(map(holds, seen)) > len(seen) / 2

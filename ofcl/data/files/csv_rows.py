@@ -21,12 +21,12 @@ DELIMITERS = ",;\t|"
 def csv_rows(
     path: Path, damage: Damage, header: tuple[str, ...] | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the number of each row's first line, counted from 1, and its values by column.
+    """Yields each row as the number of its first line, counted from 1, and its values by column.
 
     Args:
         path: The file.
         damage: Takes the rows that cannot be used.
-        header: The names of the columns, if the file has none on its first line.
+        header: The names of the columns; None: the first line of the file names them.
 
     Raises:
         OfclError: The file is empty, has no header, or has a quote that is not closed.
@@ -75,7 +75,7 @@ def csv_rows(
 
 
 def check_column_names(path: Path, names: Sequence[str]) -> None:
-    """Refuses a table of which two columns have the same name.
+    """Raises an error if two columns of a table have the same name.
 
     Args:
         path: The file, for the message.
@@ -87,6 +87,7 @@ def check_column_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _header(path: Path, row: list[str]) -> tuple[str, ...]:
+    """Returns the names of the columns in the first row; raises an error if it has no names."""
     names = tuple(" ".join(name.split()) for name in row)  # spreadsheets break long names
     check_column_names(path, names)
     if all(is_number(name) for name in names):
@@ -98,7 +99,7 @@ def _header(path: Path, row: list[str]) -> tuple[str, ...]:
 
 
 def _delimiter(header: str) -> str:
-    """Finds the delimiter that cuts a header into the most names."""
+    """Chooses the delimiter that cuts a header into the most names."""
 
     def count_names(delimiter: str) -> int:
         try:
@@ -111,7 +112,7 @@ def _delimiter(header: str) -> str:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Allows fields longer than those that the csv module takes for a mistake."""
+    """Allows fields of any length; the csv module refuses long ones as a mistake."""
     before = csv.field_size_limit(sys.maxsize)
     try:
         yield

@@ -29,8 +29,8 @@ class Embedder:
         model: Its name on the hub, or its folder.
         prefix: The words that it expects before every text.
         tokens: The number of tokens after which a text is cut; None: the model's own limit.
-        package: The Python package that brings the model, if there is one.
-        version: Tells two models of the same name apart.
+        package: The Python package that contains the model, if there is one.
+        version: A text that differs between two models of the same name.
     """
 
     model: str
@@ -48,13 +48,13 @@ EMBEDDERS = {
 
 
 def find_embedder(name: str) -> Embedder:
-    """Finds an embedder.
+    """Returns the embedder of a name.
 
     Args:
-        name: A short name of `EMBEDDERS`, the name of a sentence-transformers model, or its folder.
+        name: A short name in `EMBEDDERS`, the name of a sentence-transformers model, or its folder.
 
     Raises:
-        OfclError: The package that brings the model is not installed.
+        OfclError: The package that contains the model is not installed.
     """
     by_model = {known.model: known for known in EMBEDDERS.values()}
     chosen = EMBEDDERS.get(name) or by_model.get(name)
@@ -70,7 +70,7 @@ def find_embedder(name: str) -> Embedder:
 
 @functools.lru_cache(maxsize=1)
 def load_encoder(embedder: Embedder) -> Encode:
-    """Loads a model, onto a GPU where there is one.
+    """Loads a model, onto a GPU if there is one.
 
     Args:
         embedder: The model.
@@ -79,7 +79,8 @@ def load_encoder(embedder: Embedder) -> Encode:
         The function that turns texts into vectors.
 
     Raises:
-        OfclError: The model or the package sentence-transformers is not there.
+        OfclError: The model cannot be loaded, or the package sentence-transformers is not
+            installed.
     """
     try:
         import sentence_transformers
@@ -112,7 +113,7 @@ def load_encoder(embedder: Embedder) -> Encode:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Computes a digest of the files of a model's folder, which changes with the model."""
+    """Computes a digest of the files in a model's folder, which changes with the model."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in {".json", ".safetensors", ".bin", ".txt"}:

@@ -1,8 +1,8 @@
-"""Embeddings of texts, cached_vectors on disk so that no text is embedded twice.
+"""Embeddings of texts, cached on disk so that no text is embedded twice.
 
 The cache is one SQLite file for each model, `embeddings/<model>.sqlite` in the data folder. It maps
-the hash of a model's input (prefix and text) to its vector. It is written every few texts: an
-embedding that was interrupted goes on where it was, and two runs can share the cache.
+the hash of a model's input (prefix and text) to its vector. It is written every few texts. So an
+interrupted run continues where it was, and two runs can share the cache.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ CHUNK = 64  # texts that are embedded between two writes to the cache
 def embed(
     texts: Sequence[str], embedder: str | Embedder, root: Path, track: Progress = no_progress
 ) -> np.ndarray:
-    """Returns the vectors (n, d) of texts; only those that the cache lacks are embedded.
+    """Returns the vectors (n, d) of texts; only texts that are not in the cache are embedded.
 
     Args:
         texts: The texts.
         embedder: The model, or a name that `find_embedder` knows.
-        root: The data folder, in which the cache lies.
+        root: The data folder, which contains the cache.
         track: Shows the progress.
     """
     chosen = find_embedder(embedder) if isinstance(embedder, str) else embedder
@@ -55,15 +55,15 @@ def embed(
 
 
 def cached_vectors(texts: Sequence[str], embedder: str, root: Path) -> list[np.ndarray | None]:
-    """Looks texts up in the cache and embeds nothing.
+    """Returns the vectors of texts that are in the cache; embeds nothing.
 
     Args:
         texts: The texts.
         embedder: A name that `find_embedder` knows.
-        root: The data folder, in which the cache lies.
+        root: The data folder, which contains the cache.
 
     Returns:
-        The vector of each text; None where the cache lacks it.
+        The vector of each text; None for texts that are not in the cache.
     """
     chosen = find_embedder(embedder)
     keys = [_key(chosen.prefix + text) for text in texts]
@@ -78,7 +78,7 @@ def _key(text: str) -> bytes:
 
 @contextlib.contextmanager
 def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
-    """Opens the cache of one model; the file's name depends on all that the vectors depend on."""
+    """Opens the cache of one model; the file's name changes with whatever changes the vectors."""
     # The version of a folder is the digest of its files: they may be moved to another folder.
     model = embedder.version if os.path.isabs(embedder.model) else embedder.model
     identity = f"{model}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
@@ -103,6 +103,7 @@ def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
 
 
 def _look_up(cache: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Returns the vectors in the cache, as bytes by key; keys that are not in it are left out."""
     found: dict[bytes, bytes] = {}
     for start in range(0, len(keys), 500):  # SQLite takes only so many at once
         part = keys[start : start + 500]

@@ -1,4 +1,4 @@
-"""Image files: any size, colour or grey, as uint8 (channels, height, width)."""
+"""Image files of any size, in colour or grey, read as uint8 (channels, height, width)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DecodedImages = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image file that lies inside another file.
+    """An image file that is stored inside another file.
 
     Args:
         name: Its name in messages.
@@ -54,20 +54,20 @@ class UnreadableImage(ValueError):
 
 
 def is_image(path: Path) -> bool:
-    """Says whether a file is an image by its name; hidden files are none."""
+    """Says whether a file is an image, by the ending of its name; hidden files are not."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
 def read_image(
     path: ImageFile, side: int | None = None, grey: bool | None = None, largest: float | None = None
 ) -> np.ndarray:
-    """Reads one image as uint8 (channels, height, width), upright.
+    """Reads one image as uint8 (channels, height, width), turned upright.
 
     Args:
         path: The image file.
         side: The side in pixels to which it is resized; None: it keeps its size.
-        grey: Whether it gets one channel or three; None: one if the file has no colour.
-        largest: The largest value of all images with more than 8 bits, which sets their scale (see
+        grey: True for one channel, False for three; None: one if the file has no colour.
+        largest: The largest value in all images with more than 8 bits, which sets their scale (see
             `to_eight_bits`).
 
     Raises:
@@ -89,13 +89,13 @@ def read_image(
 def read_images(
     paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Progress
 ) -> Callable[[Sequence[ImageFile]], DecodedImages]:
-    """Looks at all images of a dataset, and makes the function that reads a part of them alike.
+    """Makes the function that reads the images of a part; looks at all images of the dataset first.
 
-    All images get one size, one number of channels and one scale of pixels.
+    So all images get one size, one number of channels and one scale of pixels.
 
     Args:
         paths: The image files of all parts.
-        side: The side in pixels to which they are resized; None: they must have one size.
+        side: The side in pixels to which they are resized; None: they must all have the same size.
         damage: Takes the files that cannot be read.
         track: Shows the progress.
 
@@ -147,7 +147,7 @@ def read_images(
 
 
 def image_sizes(paths: Sequence[ImageFile]) -> set[tuple[int, int]]:
-    """Collects the widths and heights of those images that can be read.
+    """Returns the different sizes (width, height) of the images that can be read.
 
     Args:
         paths: The image files.
@@ -184,7 +184,7 @@ def _open_bytes(path: ImageFile) -> IO[bytes]:
 
 
 def _upright_size(image: Image.Image) -> tuple[int, int]:
-    """Returns width and height of an image once it is turned as its EXIF data say."""
+    """Returns the width and height of an image after turning it as its EXIF data say."""
     from PIL import ImageOps
 
     if image.getexif().get(0x0112) not in (5, 6, 7, 8):  # a quarter turn, which swaps the sides

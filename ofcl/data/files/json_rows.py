@@ -12,7 +12,7 @@ from ofcl.data.options import Damage
 
 
 def json_rows(path: Path, damage: Damage) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the number of each line of a file, counted from 1, and its values by column.
+    """Yields each line of a file as its number, counted from 1, and its values by column.
 
     Args:
         path: The file.
@@ -30,7 +30,7 @@ def parse_json_row(text: str) -> dict[str, Any]:
     """Parses one line of JSON.
 
     Raises:
-        ValueError: The line is no JSON object; the message says what is wrong with it.
+        ValueError: The line is not a JSON object; the message says what is wrong with it.
     """
     try:
         value = json.loads(text)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ofcl.errors import OfclError
 
-FEWEST_ROWS = 20  # below these, a column with a different value in each row may be a label
+FEWEST_ROWS = 20  # with fewer rows, a column of different values may still be the label
 
 
 class NotALabel(ValueError):
@@ -18,7 +18,7 @@ class NotALabel(ValueError):
 
 
 def label_name(value: Any) -> str:
-    """Writes a label as a word.
+    """Turns a label of any type into a word.
 
     Args:
         value: A word, or a whole number of any type.
@@ -49,6 +49,7 @@ def label_name(value: Any) -> str:
 
 
 def _word(name: str) -> str:
+    """Returns a word that can be a label; raises `NotALabel` for any other."""
     if not name:
         raise NotALabel("the label is empty")
     if name.lower() == "nan":  # NumPy's word for a missing value among words
@@ -61,7 +62,7 @@ def _word(name: str) -> str:
 
 
 def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """Lists the different labels in order: by number where all are numbers, else by name.
+    """Lists the different labels in order: by number if all are numbers, else by name.
 
     Args:
         names: The label of each sample.
@@ -77,7 +78,7 @@ def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def classes_of(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """Returns the class of each sample: the index of its label.
+    """Returns the class of each sample: the index of its label in the list of labels.
 
     Args:
         names: The label of each sample.
@@ -88,7 +89,7 @@ def classes_of(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
 
 
 def check_labels(what: str, names: Sequence[str]) -> None:
-    """Refuses a column that has a different value in nearly every row.
+    """Raises an error if most values of a column are different: then they are not labels.
 
     Args:
         what: The column, for the message.

@@ -1,7 +1,7 @@
-"""Pixels of grey images with more than 8 bits, brought to 8.
+"""Grey images with more than 8 bits per pixel, brought to 8.
 
 Files with 16 bits per pixel often use only 12 of them, and files of floats go from 0 to 1. So the
-scale depends on the largest value of all images of a dataset.
+scale depends on the largest value in all images of a dataset.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import numpy as np
 if TYPE_CHECKING:
     from PIL import Image
 
-UNKNOWN = math.inf  # the largest value where not all images have been seen
-WHITE = (2**8 - 1, 2**12 - 1, 2**16 - 1)  # of the depths that files of 16 bits usually have
+UNKNOWN = math.inf  # the largest value, while some images have not been seen
+WHITE = (2**8 - 1, 2**12 - 1, 2**16 - 1)  # largest values of 8, 12 and 16 bits
 
 
 def is_deep(image: Image.Image) -> bool:
-    """Says whether a grey image has more than 8 bits; Pillow would cut its values above 255."""
+    """Says whether a grey image has more than 8 bits per pixel.
+
+    Pillow's own conversion would cut off values above 255.
+    """
     return image.mode.startswith("I") or image.mode == "F"
 
 
@@ -27,7 +30,7 @@ def deep_pixels(image: Image.Image) -> np.ndarray:
     """Returns the pixels of an image with more than 8 bits.
 
     Raises:
-        ValueError: There are values that neither 16 bits nor the range from 0 to 1 have.
+        ValueError: A value is below 0 or does not fit into 16 bits.
     """
     pixels = np.asarray(image)
     low, high = pixels.min(), pixels.max()
@@ -37,12 +40,12 @@ def deep_pixels(image: Image.Image) -> np.ndarray:
 
 
 def to_eight_bits(image: Image.Image, largest: float | None) -> Image.Image:
-    """Brings an image to 8 bits; one that has them stays as it is.
+    """Brings an image to 8 bits per pixel; an image that has 8 is returned as it is.
 
     Args:
         image: The image.
-        largest: The largest value of all deep images. None: this image's own. `UNKNOWN`: 16 bits
-            are assumed, or the range from 0 to 1 for floats that are in it.
+        largest: The largest value in all deep images of the dataset. None: the largest in this
+            image. `UNKNOWN`: 16 bits are assumed, or 0 to 1 for floats in that range.
     """
     from PIL import Image
 

@@ -25,11 +25,11 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length.
+    """A table: columns of one length.
 
     Args:
         name: The name of the file, for messages.
-        columns: The values of each column.
+        columns: The values of each column, by its name.
         lines: The line in the file of each row, counted from 1.
     """
 
@@ -54,10 +54,10 @@ class Table:
 
 
 def table_format(path: Path) -> str | None:
-    """Tells the format of a table from its file's name: csv, jsonl, parquet, or None.
+    """Returns the format of a table by its file's name: csv, jsonl or parquet; None: no table.
 
     Args:
-        path: The file, which need not be there.
+        path: The file, which need not exist.
 
     >>> table_format(Path("a/b.csv.gz")), table_format(Path("x.NDJSON")), table_format(Path("x.py"))
     ('csv', 'jsonl', None)
@@ -74,7 +74,7 @@ def read_table(path: Path, damage: Damage, header: tuple[str, ...] | None = None
     Args:
         path: The file, in a format that `table_format` knows.
         damage: Takes the rows that cannot be used.
-        header: The names of the columns of a CSV file that has none on its first line.
+        header: The names of the columns, for a CSV file whose first line does not name them.
 
     Raises:
         OfclError: The file as a whole cannot be used.

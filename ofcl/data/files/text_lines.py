@@ -1,4 +1,4 @@
-"""Lines of text files: packed or not, UTF-8 or UTF-16, each with its number."""
+"""Lines of text files, compressed or not, in UTF-8 or UTF-16, each with its number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a text file, packed or not, each with its number, counted from 1."""
+    """Yields the lines of a text file, compressed or not, each with its number, counted from 1."""
     with open_unpacked(path) as file:
         start = file.peek(2)[:2] if hasattr(file, "peek") else b""
         if start in _UTF16:
@@ -57,6 +57,7 @@ def decode_line(name: str, number: int, raw: bytes) -> str:
 
 
 def _without_zeros(name: str, number: int, text: str) -> str:
+    """Returns a line as it is; raises an error if it has a zero byte in it."""
     if "\0" in text:
         raise OfclError(
             f"'{name}', line {number}: a zero byte, which no text has; the file is damaged, or "
@@ -67,7 +68,7 @@ def _without_zeros(name: str, number: int, text: str) -> str:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file for reading bytes, and unpacks it if its name says that it is packed.
+    """Opens a file for reading bytes; decompresses it if its name says that it is compressed.
 
     Args:
         path: The file.

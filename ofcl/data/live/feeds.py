@@ -1,4 +1,4 @@
-"""Feeds by name, as the command line has them, and held-out samples in the same formats."""
+"""Feeds by the names that the command line has, and held-out samples in the same formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WATCH, STDIN = "watch:", "-"
 
 
 def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> Feed:
-    """Makes a feed of its name.
+    """Makes the feed of a name.
 
     Args:
         name: `watch:FOLDER`, or `-` for standard input.
@@ -38,13 +38,13 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
 
 
 def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -> list[Sample]:
-    """Reads all samples of a file or folder at once, in the way of a stream, to test on them.
+    """Reads all test samples of a file or folder at once, with the columns that the stream has.
 
     Args:
         path: The file or folder.
         how: The options of reading.
-        task: The column of the tasks, which is not one of the numbers; None: there is none.
-        known: The meaning of the columns, as the stream's feed has found it.
+        task: The column of the tasks, which is not part of a sample; None: there is none.
+        known: The facts that the stream's feed keeps, such as what the columns mean.
 
     Raises:
         OfclError: There is no such file or folder, or one of the samples cannot be used.

@@ -1,4 +1,4 @@
-"""The form of samples that arrive: the first one sets it, all others must have it."""
+"""The form of samples that arrive: the first sample sets it, and all others must have it too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25
-"""Mean and deviation for live images: the same for every client, and known before the first one."""
+"""Mean and standard deviation of live images: fixed, so that all clients have the same."""
 
 Kind = Literal["image", "vector", "text"]
 
@@ -38,15 +38,15 @@ class Pattern:
 
 
 class Form:
-    """The form of one client's samples, and the way from a sample to a model's input.
+    """The form of one client's samples, and how they become a model's input.
 
     Args:
         pattern: The kind and shape, shared by all clients of a process.
         embedder: The model that turns texts into vectors.
         root: The folder of the cached embeddings.
-        window: The number of first samples by which numbers are standardised; None: they are taken
-            as they are.
-        device: The device on which tensors are made; None: the CPU.
+        window: The number of first samples from which numbers are standardised; None: numbers are
+            used as they are.
+        device: The device for the tensors; None: the CPU.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Form:
             x: A text, numbers, or an image in any of the usual layouts.
 
         Raises:
-            ValueError: The sample has another form, or none; the message says what is wrong.
+            ValueError: The sample has another form, or none at all; the message says what is wrong.
         """
         value = x if isinstance(x, str) else _array(x)
         if isinstance(value, str):
@@ -88,14 +88,14 @@ class Form:
         return value
 
     def fit(self, pending: Sequence[Sample], ended: bool) -> bool:
-        """Fits the standardisation once its window is full.
+        """Fits the standardisation as soon as enough samples have arrived.
 
         Args:
-            pending: The samples that have arrived and were not handed out.
-            ended: Whether no more will arrive; then a window that is not full is used.
+            pending: The samples that have arrived and are in no batch yet.
+            ended: Whether no more samples will arrive; then those that have are enough.
 
         Returns:
-            Whether samples can be made tensors; False while the window is not full.
+            Whether samples can be turned into tensors; False while the standardisation needs more.
         """
         if self._window is None or self._standardise is not None or self._pattern.kind != "vector":
             return True
@@ -109,7 +109,7 @@ class Form:
         return True
 
     def to_tensor(self, samples: Sequence[Any]) -> Tensor:
-        """Makes checked samples a model's input (n, …)."""
+        """Turns checked samples into a model's input (n, …)."""
         if self._pattern.kind == "text":
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
@@ -148,13 +148,13 @@ class Form:
         return {"mean": torch.from_numpy(fitted.mean), "scale": torch.from_numpy(fitted.scale)}
 
     def load_state(self, state: State) -> None:
-        """Puts the standardisation back that `state` returned."""
+        """Takes over the standardisation that `state` returned."""
         if state["mean"] is not None:
             self._standardise = Standardisation(state["mean"].numpy(), state["scale"].numpy())
 
 
 def _array(x: Any) -> np.ndarray:
-    """Makes a vector of numbers, or an image uint8 (channels, height, width)."""
+    """Turns numbers into a vector (float64) or an image (uint8, (channels, height, width))."""
     if isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     try:
@@ -183,5 +183,6 @@ def _array(x: Any) -> np.ndarray:
 
 
 def _words(pattern: Pattern) -> str:
+    """Describes a pattern in words, for messages."""
     shape = " × ".join(map(str, pattern.shape))
     return f"{pattern.kind}s" + (f" of {shape}" if shape else "")

@@ -12,17 +12,18 @@ from ofcl.data.live.sample import Sample, StreamError, unusable
 from ofcl.state import State
 
 Items = Iterable[Any]
-"""Items of an iterable: (x, y) or (x, y, task), of one sample or of a batch. None: nothing now."""
+"""Items: (x, y) or (x, y, task), of one sample or of a batch; None: no sample has come yet."""
 
 
 class IteratorFeed:
     """Samples of an iterable.
 
-    An iterable that starts anew each time, such as a list, is opened behind the samples that were
-    learned. An iterator goes on with the item that it brings next.
+    Of an iterable that starts anew each time, such as a list, the samples that were learned already
+    are skipped. An iterator continues with its next item.
 
     Args:
-        items: The iterable; or a function of a number n that opens one behind the first n samples.
+        items: The iterable; or a function that takes a number n and returns an iterable without the
+            first n samples.
     """
 
     def __init__(self, items: Items | Callable[[int], Items]) -> None:
@@ -31,10 +32,10 @@ class IteratorFeed:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples behind those that were taken, all samples of an item together.
+        """Yields the samples that were not learned yet; all samples of an item come together.
 
         Args:
-            taken: The number of rows of each source that were learned already.
+            taken: For each source, the number of its rows that were learned already.
         """
         start = taken.get("", 0)
         items = self._items(start) if callable(self._items) else self._items
@@ -54,7 +55,7 @@ class IteratorFeed:
 
 
 def samples_of_item(item: Any, row: int) -> list[Sample]:
-    """Takes an item of an iterable apart.
+    """Returns the samples in an item of an iterable.
 
     Args:
         item: (x, y) or (x, y, task), of one sample or of a batch. A batch has one task for all its
@@ -62,7 +63,7 @@ def samples_of_item(item: Any, row: int) -> list[Sample]:
         row: The row of its first sample.
 
     Returns:
-        Its samples; for an item that is no sample, one that says why it cannot be used.
+        Its samples. If the item has another form, one sample that says why it cannot be used.
     """
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         problem = f"a stream brings (x, y) or (x, y, task), not a {type(item).__name__}"

@@ -19,8 +19,8 @@ CHUNK = 65536  # bytes that are read of a pipe at once
 class JsonLines:
     """Samples as lines of JSON, from a file or a pipe.
 
-    A file is read on from the line that comes behind those that were learned. A pipe brings the
-    line that comes next; bytes that were read of it and not handed out are kept in `known`.
+    A file is read from the first line that was not learned. A pipe continues with its next line;
+    what was read from it and is in no sample yet is kept in `known`.
 
     Args:
         file: The file or pipe, opened for reading bytes.
@@ -34,10 +34,10 @@ class JsonLines:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples of the lines as they come; [] while there is no line in a pipe.
+        """Yields the samples of the lines as they come, and [] while a pipe has no complete line.
 
         Args:
-            taken: The number of rows of each source that were learned already.
+            taken: For each source, the number of its rows that were learned already.
         """
         reader = SampleReader(self._how, self._task, self.known)
         start = taken.get(SOURCE, 0)
@@ -57,12 +57,13 @@ class JsonLines:
             )
 
     def _lines_of_file(self) -> Iterator[bytes]:
+        """Yields all lines of the file from its beginning."""
         self._file.seek(0)
         for line in self._file:  # noqa: UP028 (it would close the file with the generator)
             yield line
 
     def _lines_of_pipe(self) -> Iterator[bytes | None]:
-        """Yields the lines of a pipe without waiting for them: None where there is none yet.
+        """Yields the lines of a pipe without waiting; None while there is no complete line.
 
         Reads from the descriptor: a thread that waits in a buffered file cannot be stopped.
         """

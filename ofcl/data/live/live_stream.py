@@ -1,10 +1,10 @@
-"""A stream without an end: mini-batches of samples as they arrive, with unannounced classes.
+"""A stream without an end: mini-batches of samples as they arrive, also of new classes.
 
 A `Feed` brings samples: from an iterator, a watched folder, standard input. A `LiveStream` makes
-mini-batches of them. Every sample has a source (a file, or "" where there is only one) and a row in
-it. The stream counts how many rows of each source it has handed out, and all of these count as
-learned. A feed that can be opened again is opened behind them. Of a feed that cannot, samples that
-have arrived and were not handed out are kept in the stream's state.
+mini-batches of them. Every sample has a source (a file, or "" if there is only one) and a row in
+it. The stream counts how many rows of each source were in its batches; these count as learned. If a
+feed can be opened again, it begins after the learned rows. If it cannot, samples that have arrived
+and are in no batch yet are kept in the stream's state.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ofcl.state import State
 
 
 class LiveStream:
-    """The mini-batches of a feed. A batch is smaller where a task or the stream ends.
+    """The mini-batches of a feed. A batch is smaller if a task or the stream ends.
 
     Args:
         client: The number of the client, for events and messages.
         feed: The source of the samples.
-        form: The form that all samples must have, and how a model takes them.
+        form: The form that all samples must have, and how they become a model's input.
         vocabulary: The labels of the run with their places; new labels are added.
-        batch_size: The number of samples of a batch.
+        batch_size: The number of samples in a batch.
         on_bad: `stop` raises an error at a sample that cannot be used; `skip` leaves it out.
     """
 
@@ -65,7 +65,7 @@ class LiveStream:
         return self._take_in() and self._batch_has_places()
 
     def next_task(self) -> int | None:
-        """Returns the task of the batch that comes next; None when the stream has ended."""
+        """Returns the task of the next batch; None when the stream has ended."""
         if not self._pending.samples:
             return None
         if self._task is None:
@@ -87,12 +87,12 @@ class LiveStream:
         return Batch(x, y, None if name is None else task)
 
     def hand_to(self, client: int, vocabulary: Vocabulary, batch_size: int) -> None:
-        """Gives this stream, of which the first samples have been seen, to a client.
+        """Gives this stream to a client, after its first samples have been looked at.
 
         Args:
             client: The number of the client that learns from it.
             vocabulary: The labels of the run that the client takes part in.
-            batch_size: The number of samples of a batch.
+            batch_size: The number of samples in a batch.
         """
         self._client, self._vocabulary, self._batch_size = client, vocabulary, batch_size
 
@@ -127,9 +127,9 @@ class LiveStream:
     def _take_in(self) -> bool:
         """Takes in samples that have arrived; says whether the next batch, or the end, is there.
 
-        After an error, a feed that can be opened again is opened behind the samples that were
-        handed out: perhaps it has been mended. In any other feed, a sample that cannot be used
-        stays in the way.
+        After an error, a feed that can be opened again is opened again after the samples that were
+        learned: perhaps it has been mended. With any other feed, a sample that cannot be used
+        raises the same error again.
         """
         try:
             return self._collect()
@@ -143,6 +143,7 @@ class LiveStream:
             raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
 
     def _collect(self) -> bool:
+        """Takes samples from the feed until the next batch is complete, or no more have arrived."""
         self._check()
         while not self._batch_is_complete():
             if self._arrivals is None:
@@ -166,7 +167,7 @@ class LiveStream:
         yield from self.feed.open(self._pending.taken)
 
     def _check(self) -> None:
-        """Moves samples that have arrived to those that are pending."""
+        """Checks the samples that have arrived and moves them to the pending ones."""
         checked = 0
         try:
             for sample in self._unchecked:
@@ -176,7 +177,7 @@ class LiveStream:
             del self._unchecked[:checked]
 
     def _checked(self, sample: Sample) -> Sample:
-        """Returns the sample as it is learned, or one that says why it cannot be used."""
+        """Returns a sample in the form that is learned, or one that says why it cannot be used."""
         problem = sample.problem
         if not problem:
             try:
@@ -199,15 +200,17 @@ class LiveStream:
         return self._pending.holds_batch(self._batch_size)
 
     def _batch_has_places(self) -> bool:
-        """Says whether all labels of the next batch have a place; places are requested for all."""
+        """Says whether all labels of the next batch have places; requests the missing places."""
         batch = self._pending.next_batch(self._batch_size)
         have_places = [self._vocabulary.admits(sample.label) for sample in batch]
         return all(have_places)
 
     def _skipped(self, sample: Sample) -> None:
+        """Notes an event about a sample that was left out."""
         self._notices.append(Skipped(self._client, sample.source, sample.row, sample.problem))
 
     def _place(self, label: str) -> int:
+        """Returns the place of a label; notes an event if the label is new."""
         if label not in self._vocabulary:
             place = self._vocabulary.place(label)
             self._notices.append(Appeared(self._client, label, place))
@@ -215,5 +218,6 @@ class LiveStream:
 
 
 def _plain(sample: Sample) -> list[Any]:
+    """Turns a sample into plain values and a tensor, for a checkpoint."""
     x = torch.from_numpy(sample.x) if isinstance(sample.x, np.ndarray) else sample.x
     return [x, sample.label, sample.task, sample.source, sample.row, sample.problem]

@@ -1,4 +1,4 @@
-"""Samples that have arrived and wait to be handed out as a batch."""
+"""Samples that have arrived and wait to be learned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ofcl.data.live.sample import Sample
 
 
 class PendingSamples:
-    """A queue of samples that have arrived and were not handed out yet.
+    """A queue of samples that have arrived and are in no batch yet.
 
     Some of them may be unusable, but never the first one: an unusable sample is skipped as soon as
     it is the first.
@@ -41,23 +41,23 @@ class PendingSamples:
             self._usable_of_task += 1
 
     def replace(self, samples: Iterable[Sample]) -> None:
-        """Puts other samples in the place of all that are waiting."""
+        """Replaces all samples in the queue by others."""
         self.samples, self._usable_of_task, self._task_ends = [], 0, False
         for sample in samples:
             self.append(sample)
 
     def holds_batch(self, size: int) -> bool:
-        """Says whether the next batch is complete: of full size, or ended by another task."""
+        """Says whether the next batch is complete: `size` samples, or the next task has begun."""
         return self._task_ends or self._usable_of_task >= size
 
     def next_batch(self, size: int) -> list[Sample]:
-        """Lists the usable samples of the next batch, as far as they have arrived."""
+        """Lists the usable samples of the next batch that have arrived so far."""
         usable = (sample for sample in self.samples if not sample.problem)
         first = list(itertools.islice(usable, size))
         return [sample for sample in first if sample.task == first[0].task]
 
     def take_batch(self, size: int) -> list[Sample]:
-        """Takes the next batch out of the queue: at most `size` samples, all of one task."""
+        """Removes the next batch from the queue and returns it: at most `size` samples."""
         task = self.samples[0].task
         batch: list[Sample] = []
         while self.samples and len(batch) < size and self.samples[0].task == task:
@@ -67,10 +67,12 @@ class PendingSamples:
         return batch
 
     def _skip_unusable(self) -> None:
+        """Removes unusable samples from the head of the queue."""
         while self.samples and self.samples[0].problem:
             self._on_skip(self._take())
 
     def _take(self) -> Sample:
+        """Removes the first sample from the queue and counts its row as taken."""
         sample = self.samples.pop(0)
         self.taken[sample.source] = sample.row + 1
         return sample

@@ -11,7 +11,7 @@ from ofcl.state import State
 
 
 class StreamError(OfclError):
-    """A stream failed, or brought a sample that cannot be used; the client keeps its state."""
+    """An error of a stream: it failed, or a sample cannot be used. The client keeps its state."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,9 @@ class Sample:
     Args:
         x: The sample: numbers, an image or a text.
         label: Its label, a word or a number.
-        task: Any value that changes when a task ends; None: the stream does not say where tasks
-            end.
-        source: The file that it came from; "" where there is only one source.
-        row: Its row in the source. −1 stands for damage of the file as a whole.
+        task: A value that changes when a task ends; None: the stream does not say where tasks end.
+        source: The file that it came from; "" if the feed has only one source.
+        row: Its row in the source; −1: the file as a whole is damaged.
         problem: The reason why it cannot be used; "" if it can.
     """
 
@@ -37,7 +36,7 @@ class Sample:
 
 
 def unusable(source: str, row: int, problem: str) -> Sample:
-    """Makes a sample that only says why it cannot be used.
+    """Makes a sample without content that says why it cannot be used.
 
     Args:
         source: The file that it came from.
@@ -52,16 +51,15 @@ class Feed(Protocol):
     """A source of the samples of a stream."""
 
     rereads: bool
-    """Whether the feed can be opened again, at the first sample that was not learned."""
+    """Whether the feed can be opened again, from the first sample that was not learned."""
 
     known: State
-    """Facts that the feed keeps from one opening to the next, as plain values: they are saved in
-    checkpoints."""
+    """Facts that the feed keeps between two openings: plain values, saved in checkpoints."""
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields samples as they come, and [] while there is none.
+        """Yields lists of samples as they come, and an empty list while there are none.
 
         Args:
-            taken: For each source, the number of its rows that were learned. A feed that rereads
-                begins behind them; any other goes on with the sample that comes next.
+            taken: For each source, the number of its rows that were learned already. A feed that
+                rereads begins after them; any other continues with its next sample.
         """

@@ -1,6 +1,6 @@
-"""Reading of samples from files and lines, also from files that are still growing.
+"""Reading samples from files and lines, also from files that are still growing.
 
-The first table or line decides what the columns of all others mean.
+The first table or line decides what the columns mean in all others.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Position:
     """The position up to which a file has been read.
 
     Args:
-        rows: The number of rows; None: the file was never read.
-        damaged: The number of damaged lines that were reported; None: not known, found from `rows`.
+        rows: The number of rows that were read; None: the file was never read.
+        damaged: The number of damaged lines that were reported; None: those up to row `rows`.
     """
 
     rows: int | None = None
@@ -43,26 +43,26 @@ class Position:
 
 
 class SampleReader:
-    """Reads the samples of files and lines of one stream.
+    """Reads the samples in the files and lines of one stream.
 
     Args:
         how: The options of reading.
         task: The column whose value changes when a task ends; None: there is none.
-        known: The feed's saved facts, where the reader keeps what the columns mean.
+        known: The facts that the feed saves; the reader adds what the columns mean.
     """
 
     def __init__(self, how: Reading, task: str | None, known: State) -> None:
         self._how, self._task, self._known = how, task, known
 
     def read_file(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
-        """Yields the samples of a file behind a position, and moves the position along.
+        """Yields the samples of a file after a position, and moves the position along.
 
-        Damage of the file as a whole takes no row: when the file has been mended, all its rows are
-        read.
+        If the file as a whole is damaged, the position stays: when the file has been mended, all
+        its rows are read.
 
         Args:
             path: The file.
-            source: Its name in the samples.
+            source: The name that samples give as their source.
             at: The position, which is changed.
         """
         start = at.rows or 0
@@ -76,7 +76,7 @@ class SampleReader:
                 yield unusable(source, start - 1, str(error))
 
     def read_line(self, line: bytes, source: str, row: int) -> Sample:
-        """Reads the sample of a line of JSON.
+        """Reads the sample in a line of JSON.
 
         Args:
             line: The line.
@@ -92,6 +92,7 @@ class SampleReader:
             return unusable(source, row, f"{source}, line {row + 1}: {error}")
 
     def _samples(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
+        """Yields the samples of an image, table or npz after a position."""
         start = at.rows or 0
         if is_image(path):
             yield from self._read_image(path, source, start)
@@ -154,7 +155,7 @@ class SampleReader:
             yield Sample(x[row], label, None, source, row)
 
     def _meaning(self, table: Table) -> Meaning:
-        """Finds what the columns mean; refuses a table that lacks one of the columns in use."""
+        """Returns what the columns mean; raises an error if a table lacks one that is in use."""
         if self._task is not None:
             table.column(self._task)
         known = self._known

@@ -1,4 +1,4 @@
-"""The vocabulary of a run: its labels, each with a place, which is the number of its class."""
+"""The vocabulary of a run: its labels, each with a place. The place is the number of the class."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Vocabulary:
         return tuple(self._places)
 
     def place(self, label: str) -> int:
-        """Returns the place of a label; a new label gets one."""
+        """Returns the place of a label; a new label is added with the next place."""
         return self._places.setdefault(label, len(self._places))
 
     def admits(self, label: str) -> bool:
-        """Says whether a sample of this label can be learned now; here it always can."""
+        """Returns True: a new label gets its place at once, so its samples can be learned now."""
         return True
 
 
@@ -74,7 +74,7 @@ class AssignedVocabulary(Vocabulary):
             labels: All labels of the run, in the order of their places.
 
         Raises:
-            OfclError: A label that has a place here has another one there.
+            OfclError: The server has another place for a label that has one here.
         """
         known = self.labels
         if tuple(labels[: len(known)]) != known:

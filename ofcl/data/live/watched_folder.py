@@ -24,10 +24,10 @@ Stamp = list[int]
 class WatchedFolder:
     """Samples of the files that appear in a folder: images in subfolders by class, tables, npz.
 
-    A file is read when it has not changed for a moment; files that settle together are read in the
-    order of their names. Rows that are added to a table later are read too. A program that writes
-    there should write to another folder and rename the finished file into this one. Hidden and
-    unfinished files, and run directories, are passed over.
+    A file is read when it has not changed for a moment; several such files are read in the order of
+    their names. Rows that are added to a table later are read too. A program that writes files
+    should write them to another folder and rename the finished files into this one. Hidden files,
+    unfinished files and run directories are passed over.
 
     Args:
         path: The folder.
@@ -51,10 +51,10 @@ class WatchedFolder:
         self.known: State = {"read": {}}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples of the files that are there, then of those that appear.
+        """Yields the samples of the files in the folder, then of files that appear or grow.
 
         Args:
-            taken: The number of rows of each source that were learned already.
+            taken: For each source, the number of its rows that were learned already.
         """
         read: dict[str, list[int]] = self.known["read"]
         # Files of which fewer rows were learned than read, or more (they had grown since they were
@@ -80,9 +80,9 @@ class WatchedFolder:
 
 
 def _by_row(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    """Groups each sample with the damaged lines behind it, which have no row of their own.
+    """Groups each sample with the damaged lines after it, which have no row of their own.
 
-    So the damaged lines have been reported when the sample has been taken.
+    So all of them have been reported by the time the sample is learned.
     """
     group: list[Sample] = []
     for sample in samples:
@@ -95,7 +95,10 @@ def _by_row(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
 
 
 class _Watch:
-    """Looks at a folder from time to time for files that have changed and settled."""
+    """Looks for changed files in a folder from time to time, and waits until they have settled.
+
+    A file has settled when it has not changed for half a second.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path, self._last_look = path, -LOOK
@@ -108,7 +111,7 @@ class _Watch:
         return bool(self._unsettled)
 
     def settled(self, read: Mapping[str, list[int]]) -> list[tuple[str, Stamp]]:
-        """Lists files that are new or changed since they were read, by name, with their stamps."""
+        """Lists settled files that are new or changed since they were read, with their stamps."""
         now = time.monotonic()
         if now - self._last_look < LOOK:
             return []
@@ -135,7 +138,7 @@ class _Watch:
 
 
 def visible_files(folder: str) -> Iterator[str]:
-    """Yields the files below a folder, but for hidden and unfinished ones and those of runs.
+    """Yields the files below a folder, except hidden and unfinished ones and run directories.
 
     Args:
         folder: The folder.

@@ -27,7 +27,7 @@ def fashion_mini(root: Path) -> Raw:
     """Reads 6,000 train and 1,000 test images of Fashion-MNIST, class-balanced (MIT licence).
 
     Args:
-        root: The data folder, which is not needed: the images lie in the package.
+        root: Not used: the images come with the package. Every reader takes the data folder.
     """
     with (
         as_file(files("ofcl.data").joinpath("fashion-mini.npz")) as path,
@@ -37,10 +37,10 @@ def fashion_mini(root: Path) -> Raw:
 
 
 def digits(root: Path) -> Raw:
-    """Reads Scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing.
+    """Reads scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing.
 
     Args:
-        root: The data folder, which is not needed: the images come with Scikit-learn.
+        root: Not used: the images come with scikit-learn. Every reader takes the data folder.
     """
     from sklearn.datasets import load_digits
 
@@ -53,7 +53,7 @@ def digits(root: Path) -> Raw:
 
 
 def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Raw:
-    """Makes raw data of grey images (n, height, width)."""
+    """Makes raw data from grey images (n, height, width) and their classes."""
     train, test = (
         Part(arrays[f"x_{part}"][:, None], arrays[f"y_{part}"].astype(np.int64))
         for part in ("train", "test")

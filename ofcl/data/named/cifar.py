@@ -26,20 +26,25 @@ _ALLOWED = {
 
 
 class ArraysOnly(pickle.Unpickler):
-    """Reads pickles of arrays and plain values, and refuses all others."""
+    """Reads pickles of arrays and plain values; refuses all others, which could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function that arrays are made with, and refuses any other."""
+        """Returns a class or function that a pickle refers to; refuses it unless arrays need it.
+
+        Args:
+            module: The module that the pickle names.
+            name: The name in that module.
+        """
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"it refers to {module}.{name}, which no array needs")
         return super().find_class(module, name)
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """Reads the dictionary of a CIFAR batch, without running code in it.
+    """Reads the dictionary in a file of CIFAR, without running code in it.
 
     Args:
-        path: The file of the batch.
+        path: The file.
 
     Raises:
         OfclError: The file cannot be read, or is no such dictionary.
@@ -93,6 +98,7 @@ def cifar100(root: Path) -> Raw:
 
 
 def _names(path: Path, key: str) -> tuple[str, ...]:
+    """Reads the labels of the classes from a `meta` file."""
     names = read_pickle(path).get(key)
     if not isinstance(names, list):
         raise OfclError(f"'{path}' is damaged: it lacks the list {key}")
@@ -100,6 +106,7 @@ def _names(path: Path, key: str) -> tuple[str, ...]:
 
 
 def _part(paths: list[Path], key: str) -> Part:
+    """Reads the images and classes of several files as one part."""
     images, labels = [], []
     for path in paths:
         batch = read_pickle(path)

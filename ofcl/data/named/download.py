@@ -1,4 +1,4 @@
-"""Downloads from the authors of a dataset, with progress and a checksum."""
+"""Downloads of datasets from their authors, with progress and a checksum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ofcl.errors import OfclError
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download; tar and zip files are unpacked, then removed.
+    """A file to download; tar and zip files are unpacked, then deleted.
 
     Args:
         url: Its address.
@@ -28,7 +28,7 @@ class Archive:
 def fetch(archive: Archive, root: Path) -> None:
     """Downloads an archive into the data folder and unpacks it there.
 
-    Files get their final names when they are complete and the checksum is right.
+    Files get their final names only when they are complete and the checksum is right.
 
     Args:
         archive: The archive.

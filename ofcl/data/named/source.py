@@ -18,15 +18,16 @@ class Source:
     Args:
         summary: Its content in a few words.
         kind: `image` or `text`.
-        classes: The official number of classes, which `ofcl data check` compares, as the next two.
+        classes: The official number of classes. `ofcl data check` compares it, and the next two
+            numbers, with the files.
         train: The official number of train samples.
         test: The official number of test samples.
         licence: Its licence.
-        read: Reads it from the data folder.
-        files: The files that `read` needs in the data folder; none: it is built in.
+        read: Reads the dataset from the data folder.
+        files: The files that `read` needs in the data folder; empty: the dataset is built in.
         alternative: The files of another layout that `read` also knows.
         archive: The download that its authors publish, if there is one.
-        hub: Downloads the files from a hub into the data folder, where there is no archive.
+        hub: Downloads the files from a hub into the data folder, if there is no archive.
         megabytes: The size of the download.
     """
 
@@ -44,7 +45,7 @@ class Source:
     megabytes: int = 0
 
     def present(self, root: Path) -> bool:
-        """Says whether its files are in the data folder.
+        """Says whether the dataset's files are in the data folder.
 
         Args:
             root: The data folder.
@@ -77,6 +78,7 @@ class Source:
             raise OfclError(f"{name}: the download lacks its files. {self._by_hand(root)}")
 
     def _by_hand(self, root: Path) -> str:
+        """Writes for the user which files to put where without a download."""
         wanted = ", ".join(self.files)
         if self.alternative:
             wanted += f" (or {', '.join(self.alternative)})"

@@ -1,4 +1,7 @@
-"""TinyImageNet: 200 classes, 64 × 64 pixels. Its validation part, which has labels, is tested."""
+"""TinyImageNet: 200 classes, 64 × 64 pixels.
+
+Its test part has no labels, so its validation part is used for testing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DBPedia-14 and Yahoo Answers (Zhang et al. 2015): the hub's Parquet or the authors' CSV."""
+"""DBPedia-14 and Yahoo Answers (Zhang et al. 2015), from the hub's Parquet or the authors' CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CSV_FOLDERS = {"dbpedia": "dbpedia_csv", "yahoo": "yahoo_answers_csv"}
 
 
 def dbpedia(root: Path) -> Raw:
-    """Reads titles and abstracts of 14 kinds of things.
+    """Reads DBPedia-14: titles and abstracts of 14 kinds of things.
 
     Args:
         root: The data folder.
@@ -37,7 +37,7 @@ def dbpedia(root: Path) -> Raw:
 
 
 def yahoo(root: Path) -> Raw:
-    """Reads questions and their best answers on ten topics.
+    """Reads Yahoo Answers: questions and their best answers on ten topics.
 
     Args:
         root: The data folder.

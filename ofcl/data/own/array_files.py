@@ -70,7 +70,7 @@ def npz_file(path: Path, how: Reading) -> Raw:
 def _array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
-    """Reads one part: the samples that can be used, and their labels."""
+    """Reads one part from two arrays: the samples that can be used, and their labels."""
     x, y = arrays[x_key], arrays[y_key]
     where = f"'{path.name}', {x_key}"
     if y.ndim == 2 and y.shape[1] == 1:  # as MedMNIST has them

@@ -1,4 +1,4 @@
-"""A user's own data by path: the kind of data is found from the path."""
+"""A user's own data by path: the path shows what kind of data they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ofcl.errors import OfclError
 
 
 def looks_like_path(name: str) -> bool:
-    """Says whether a dataset's name is a file, a folder or an id of the hub.
+    """Says whether a dataset's name is a path or an id of the hub, not a name in `DATASETS`.
 
     Args:
         name: The name or path as the user wrote it.

@@ -57,6 +57,7 @@ def hub_dataset(name: str, how: Reading) -> Raw:
 
 
 def _hub_table(name: str, split: Any) -> Table:
+    """Reads a split of a hub's dataset as a table; numbers of classes become labels."""
     columns = {}
     for column, feature in split.features.items():
         values = split[column][:]
@@ -70,6 +71,7 @@ def _hub_table(name: str, split: Any) -> Table:
 def _hub_images(
     name: str, splits: dict[str, Any], column: str, how: Reading, damage: Damage
 ) -> Raw:
+    """Makes raw data from the undecoded images of a hub's dataset."""
     import datasets
 
     parts: dict[str, LabelledSamples] = {}
@@ -93,5 +95,6 @@ def _hub_images(
 
 
 def _hub_file(image: dict[str, Any], where: str) -> ImageFile:
+    """Returns an image of the hub's as a path, or as its bytes."""
     data, path = image.get("bytes"), image.get("path")
     return Path(path) if path and data is None else StoredImage(where, data or b"")

@@ -1,4 +1,4 @@
-"""A folder of images: a subfolder for each class, in `train/` and `test/` or directly in it."""
+"""A folder of images: a subfolder for each class, directly in it or in its `train/` and `test/`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ofcl.errors import OfclError
 
 TRAIN_NAMES = ("train", "training")
 TEST_NAMES = ("test", "testing", "val", "valid", "validation")
-"""The names that the parts may have; the first name that is there counts."""
+"""The names that the folders of the parts may have; the first one that exists is used."""
 
 
 def image_folder(path: Path) -> Raw:
-    """Finds the images in the subfolders of a folder, whose names are the labels.
+    """Lists the images in the subfolders of a folder; the subfolders' names are the labels.
 
     Args:
         path: The folder.
@@ -54,7 +54,7 @@ def image_folder(path: Path) -> Raw:
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
-    """Lists the images of each subfolder and of the folders below it, but for hidden ones."""
+    """Lists the images in each subfolder and in all folders below it, except hidden ones."""
     return {
         sub.name: sorted(
             p

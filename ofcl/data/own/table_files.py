@@ -1,4 +1,4 @@
-"""Tables with a column of labels, and texts or numbers beside it: CSV, JSON lines, Parquet."""
+"""Tables with labels in one column, and texts or numbers in others: CSV, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "
 
 
 def tables_of_folder(path: Path) -> dict[str, Path]:
-    """Finds `train.csv` and, if it is there, `test.csv` in a folder, or the same in other formats.
+    """Finds `train.csv` and perhaps `test.csv` in a folder, or the same in other formats.
 
     Args:
         path: The folder.
 
     Returns:
-        The file of each part; empty if there is none to train on.
+        The file of each part; empty if there is no train file.
 
     Raises:
         OfclError: There are two files for one part.
@@ -63,7 +63,7 @@ def table_files(name: str, paths: dict[str, Path], how: Reading) -> Raw:
 
 
 def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Damage) -> Raw:
-    """Makes raw data of a train table and, if there is one, of a test table with the same columns.
+    """Makes raw data from a train table and perhaps a test table with the same columns.
 
     Args:
         name: The name of the dataset.
@@ -72,7 +72,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         damage: Takes the rows that cannot be used.
 
     Raises:
-        OfclError: The train table has no rows, or a column is not there.
+        OfclError: The train table has no rows, or a column does not exist.
     """
     if not len(tables["train"]):
         raise OfclError(f"'{tables['train'].name}' has no rows")
@@ -106,7 +106,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
 
 
 def _usual_length(lists: list[list[float]]) -> int:
-    """Returns the most frequent length."""
+    """Returns the most frequent length of some lists; 0 if there are none."""
     return Counter(map(len, lists)).most_common(1)[0][0] if lists else 0
 
 
