@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Hits = list[list[list[int]]]
 """Test results, for each task and each of its classes: [class, right predictions, samples].
 
 The counts of several clients can be added up.
+"""
+
+Confusions = list[list[int]]
+"""Test results as the cells of a confusion matrix: [class, predicted class, samples].
+
+Cells without samples are left out. The counts of several clients can be added up.
 """
 
 
@@ -47,6 +53,8 @@ class Evaluated:
     test: Hits
     validation: Hits
     global_test: Hits  # the global model on the same data
+    # Of the global model, after the last task; empty before, and where it is not told.
+    confusions: Confusions = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -119,4 +127,5 @@ def from_json(value: dict[str, Any]) -> Event:
         value: The values that `to_json` returned. Additional values, such as the time, are ignored.
     """
     kind = _KINDS[value["event"]]
-    return kind(**{name: value[name] for name in kind.__dataclass_fields__})
+    # Events of earlier versions lack fields that have a default now.
+    return kind(**{name: value[name] for name in kind.__dataclass_fields__ if name in value})

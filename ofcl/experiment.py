@@ -256,6 +256,7 @@ class Run:
             clients=self.settings.clients,
             tasks=None if self.settings.streams else self.settings.tasks,
             seconds=round(self._seconds, 3),
+            joint=self.settings.joint,
         )
 
     def epsilon(self) -> float | None:

@@ -47,11 +47,20 @@ def check_settings(settings: Settings) -> None:
     if settings.model not in {*MODELS, "auto"}:
         raise unknown("model", settings.model, [*MODELS, "auto"])
     find_device(settings.device)
+    if settings.replay_draw == "key" and METHODS[settings.method].score is None:
+        raise OfclError(f"replay_draw = 'key' needs a method that scores, for example bi; not "
+                        f"{settings.method}")  # fmt: skip
+    if settings.engine == "flower" and (settings.label_noise or settings.input_noise):
+        raise OfclError("label_noise and input_noise are experiments on one machine; the data of "
+                        "parties are learned as they are")  # fmt: skip
     if settings.engine == "flower-sim" and settings.streams:
         raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
     if settings.engine != "local" and settings.stagger:
         raise OfclError(f"stagger is for engine = 'local'; not for {settings.engine}, whose "
                         "clients come when they come")  # fmt: skip
+    if settings.engine == "flower" and settings.joint:
+        raise OfclError("joint is a bound to compare with, for runs on one machine; parties learn "
+                        "what comes to them, in its order")  # fmt: skip
     name = settings.method
     if METHODS[name].generative is None:
         return
@@ -128,7 +137,8 @@ def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
     elif method.generative is None:  # those end every task with a round
         warnings += _tasks_without_rounds(settings, shares)
-    if settings.loss == "ace" and settings.replay == "past" and method.policy is not None:
+    replays_past = settings.replay == "past" and not settings.joint
+    if settings.loss == "ace" and replays_past and method.policy is not None:
         warnings.append(
             "loss = 'ace' without replay = 'all': the newest classes are never told from old ones"
         )

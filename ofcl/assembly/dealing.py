@@ -11,7 +11,7 @@ import numpy as np
 from ofcl.data.dataset import Dataset
 from ofcl.data.loading import load_dataset
 from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
-from ofcl.data.scenario import Share, build_scenario
+from ofcl.data.scenario import Share, build_scenario, joint_share
 from ofcl.settings.schema import Settings
 
 
@@ -89,7 +89,7 @@ def deal(
         classes: How many classes the tasks are made of.
         validation: The class of every sample of a validation part; None: there is no such part.
     """
-    return build_scenario(
+    shares = build_scenario(
         train,
         test,
         classes,
@@ -108,15 +108,29 @@ def deal(
         blurry=settings.blurry,
         imbalance=settings.imbalance,
     )
+    if not settings.joint:
+        return shares
+    most = settings.limit * settings.batch_size if settings.limit else None
+    return [joint_share(share, most, settings.seed, k) for k, share in enumerate(shares)]
+
+
+def batch_limit(settings: Settings) -> int | None:
+    """Returns how many mini-batches of a task come at most; None: all of them.
+
+    A joint share has been cut task by task before its tasks were made one.
+    """
+    return None if settings.joint else settings.limit
 
 
 def task_lengths(settings: Settings, share: Share) -> list[int]:
     """Counts the mini-batches of each of a client's tasks."""
+    limit = batch_limit(settings)
     lengths = [math.ceil(len(rows) / settings.batch_size) for rows in share.train]
-    return [min(length, settings.limit or length) for length in lengths]
+    return [min(length, limit or length) for length in lengths]
 
 
 def arrivals(settings: Settings, share: Share) -> np.ndarray:
     """Lists the rows of the train data in the order in which a client gets them."""
-    most = settings.limit * settings.batch_size if settings.limit else None
+    limit = batch_limit(settings)
+    most = limit * settings.batch_size if limit else None
     return np.concatenate([rows[:most] for rows in share.train])

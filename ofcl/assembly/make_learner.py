@@ -105,7 +105,7 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         memory=_memory(settings, dataset, number, model),
         generator=generator(settings.seed, "augmentation", number),
         steps=settings.steps,
-        replay=settings.replay,
+        replay="all" if settings.joint else settings.replay,  # of one task, none would be past
         ratio=settings.replay_ratio,
         augment=build_augmentation(settings, dataset),
         augmented=settings.augmented,

@@ -77,6 +77,9 @@ def run(
     memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
     tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="All tasks at once: a bound that compare prints.")
+    ] = False,
     data_root: Annotated[
         str | None,
         typer.Option(help="Folder of the named datasets; default: OFCL_DATA or a cache."),
@@ -130,6 +133,7 @@ def run(
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
         "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
+        "joint": joint or None,
     }  # fmt: skip
     made = make_settings(
         settings_files.load_settings(settings) if settings else {},
@@ -302,7 +306,8 @@ def default_out(settings: Settings, of: str | None = None) -> Path:
     """A new directory in runs/."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
-    name = f"{data}-{settings.method}-{of or f'seed{settings.seed}'}-{stamp}"
+    method = f"{settings.method}-joint" if settings.joint else settings.method
+    name = f"{data}-{method}-{of or f'seed{settings.seed}'}-{stamp}"
     path, again = Path("runs") / name, 1
     while path.exists():
         path, again = Path("runs") / f"{name}-{again}", again + 1

@@ -14,11 +14,11 @@ class Tally:
     """Counts the events of a run.
 
     Args:
-        run: the run; the events so far of a resumed one are counted at once.
+        run: The run; the events so far of a resumed one are counted at once.
     """
 
     def __init__(self, run: Run) -> None:
-        self.tasks, self.clients = run.settings.tasks, run.settings.clients
+        self.tasks, self.clients = run.settings.tasks_in_stream, run.settings.clients
         self.task = self.rounds = self.batches = self.classes = self.skipped = 0
         self.ended: dict[int, int] = {}
         self._loss = self._samples = 0.0
@@ -30,7 +30,7 @@ class Tally:
         """Counts an event.
 
         Args:
-            event: the event.
+            event: The event.
         """
         match event:
             case Learned():

@@ -5,6 +5,7 @@ samples of a class ─▶ fewer of them        (`splits.tail_shares`)
 samples of a class ─▶ clients              (`splits.even_parts`, `splits.dirichlet_parts`)
 tasks ─▶ tasks that run into each other    (`tasks.blur`)
 all of this ─▶ the tasks of one client     (`Share`)
+tasks of one client ─▶ one task, for a bound (`joint_share`)
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Share:
 
     Args:
         tasks: The classes of each task.
-        train: For each task, the rows of the train samples that this client learns.
+        train: For each task, the rows of the train samples that this client learns; of a joint
+            share, the rows of all tasks together.
         validation: For each task, its rows of the validation samples.
         test: For each task, its rows of the test samples.
     """
@@ -131,6 +133,26 @@ def build_scenario(
         replace(share, train=blur(share.train, blurry, numpy_generator(seed, "blurry", k)))
         for k, share in enumerate(shares)
     ]
+
+
+def joint_share(share: Share, most: int | None, seed: int, client: int) -> Share:
+    """Makes one task of all tasks: a client's train samples come in any order, all classes mixed.
+
+    Validation and test samples stay with their tasks, so that accuracies can be compared.
+
+    Args:
+        share: The client's share.
+        most: The train samples of a task that come at most; None: all of them.
+        seed: The run's seed.
+        client: The client's number.
+
+    >>> rows = (np.array([0, 1, 2]), np.array([3, 4]))
+    >>> joint = joint_share(Share(((0,), (1,)), rows, rows, rows), most=2, seed=0, client=0)
+    >>> [sorted(task.tolist()) for task in joint.train]
+    [[0, 1, 3, 4]]
+    """
+    rows = np.concatenate([task_rows[:most] for task_rows in share.train])
+    return replace(share, train=(numpy_generator(seed, "joint", client).permutation(rows),))
 
 
 def _shuffled(pieces: list[np.ndarray], seed: int, part: str, client: int, task: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from torch import Tensor
 from ofcl.engines.messages import Reply, Request, Status, unpack_reply
 from ofcl.engines.rejection import (
     Rejected,
+    check_confusions,
     check_count,
     check_finite,
     check_hits,
@@ -186,3 +187,4 @@ class Gate:
                 check_hits(hits)
                 if len(hits) > event.task + 1:
                     raise Rejected("it was tested on tasks that it has not come to")
+            check_confusions(event.confusions, self._classes)

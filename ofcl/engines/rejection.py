@@ -49,6 +49,23 @@ def check_hits(hits: Any) -> None:
         raise Rejected("its counts of right predictions cannot be")
 
 
+def check_confusions(confusions: Any, classes: int) -> None:
+    """Rejects cells of a confusion matrix that cannot be.
+
+    Args:
+        confusions: What came as cells: rows of class, predicted class and samples.
+        classes: How many classes there are.
+    """
+    if not isinstance(confusions, list):
+        raise Rejected("its confusions cannot be")
+    for row in confusions:
+        if not isinstance(row, list) or len(row) != 3:
+            raise Rejected("its confusions cannot be")
+        for place in row[:2]:
+            check_count("place of a class", place, classes - 1)
+        check_count("number of samples", row[2], 10**9)
+
+
 def check_same(what: str, given: Any, wanted: Any) -> None:
     """Rejects a value that is not the expected one, or of another type.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -12,22 +12,47 @@ from torch import Tensor, nn
 
 from ofcl.compute.batching import forward_size
 from ofcl.compute.devices import to_device
-from ofcl.events import Hits
+from ofcl.events import Confusions, Hits
 
 ClassesOfTasks = Sequence[Collection[int]]
 """The classes that came in each task so far."""
 
 
+class Predictions(NamedTuple):
+    """A model's predictions on the test samples of one task.
+
+    Args:
+        classes: The class of each sample (n,).
+        predicted: The class that the model takes each sample for (n,).
+    """
+
+    classes: np.ndarray
+    predicted: np.ndarray
+
+
 class Tested(Protocol):
     """Samples that a model is tested on and never learns."""
 
+    def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
+        """Lets the model predict the samples of the tasks so far.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far.
+        """
+
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
-        """Counts the model's right predictions on the tasks seen so far, class by class."""
+        """Counts the model's right predictions on the tasks so far, class by class.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far.
+        """
 
 
 @dataclass(frozen=True)
 class HeldOutParts:
-    """The samples that a client is tested on, and those that settings are chosen by."""
+    """A client's test samples, and its validation samples, by which settings are chosen."""
 
     test: Tested
     validation: Tested
@@ -39,8 +64,9 @@ class HeldOut:
     Args:
         x: The samples of the dataset.
         y: Their classes, on the CPU.
-        rows_of_tasks: For each task, which samples are the client's.
-        prepare: Makes the model's input of samples.
+        rows_of_tasks: For each task, the rows of `x` that are the client's.
+        prepare: Turns samples into the model's input.
+        at_once: Whether every test is on all tasks, because the client learns them as one.
     """
 
     def __init__(
@@ -49,21 +75,40 @@ class HeldOut:
         y: Tensor,
         rows_of_tasks: Sequence[np.ndarray],
         prepare: Callable[[Tensor], Tensor] = lambda x: x,
+        *,
+        at_once: bool = False,
     ) -> None:
-        self._x, self._y, self._prepare = x, y, prepare
+        self._x, self._y, self._prepare, self._at_once = x, y, prepare, at_once
         self._rows = [torch.from_numpy(rows) for rows in rows_of_tasks]
 
+    def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
+        """Lets the model predict the samples of the tasks so far.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far; here only the number of tasks matters.
+        """
+        rows = self._rows if self._at_once else self._rows[: len(seen)]
+        return predict(model, self._x, self._y, rows, self._prepare)
+
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
-        """Counts right predictions on as many tasks as were seen, class by class."""
-        rows = self._rows[: len(seen)]
-        return count_hits(model, self._x, self._y, rows, self._prepare) if rows else []
+        """Counts the model's right predictions on the tasks so far, class by class.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far; here only the number of tasks matters.
+        """
+        return count_hits(self.predictions(model, seen))
 
 
 class SeenHeldOut:
-    """Test samples for a stream whose tasks nobody knows: a class belongs to the task it came in.
+    """Test samples for a stream whose tasks are not known in advance.
+
+    A class belongs to the task in which it first came. Samples of classes that have not come yet
+    are left out.
 
     Args:
-        samples: Returns the samples, as the model takes them.
+        samples: Returns the samples, ready for the model.
         labels: Returns the label of each sample.
         places: Returns the class of each label that is known so far.
     """
@@ -72,11 +117,17 @@ class SeenHeldOut:
                  places: Callable[[], Mapping[str, int]]) -> None:  # fmt: skip
         self._samples, self._labels, self._places = samples, labels, places
 
-    def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
-        """Counts right predictions on the classes seen so far, by the task they came in."""
+    def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
+        """Lets the model predict the samples of the classes so far, by the task they first came in.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far.
+        """
         labels = self._labels()
         if not labels:
-            return [[] for _ in seen]
+            nothing = np.empty(0, dtype=np.int64)
+            return [Predictions(nothing, nothing) for _ in seen]
         x, places = self._samples(), self._places()
         y = torch.tensor([places.get(label, -1) for label in labels])
         before: set[int] = set()
@@ -85,46 +136,84 @@ class SeenHeldOut:
             new = torch.tensor(sorted(set(classes) - before))
             rows.append(torch.isin(y, new).nonzero().squeeze(1))
             before |= set(classes)
-        return count_hits(model, x, y, rows)
+        return predict(model, x, y, rows)
+
+    def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
+        """Counts the model's right predictions on the classes so far, by task and class.
+
+        Args:
+            model: The model to test.
+            seen: The classes that came in each task so far.
+        """
+        return count_hits(self.predictions(model, seen))
 
 
 @torch.no_grad()
-def count_hits(
+def predict(
     model: nn.Module,
     x: Tensor,
     y: Tensor,
     rows_of_tasks: Sequence[Tensor],
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
-) -> Hits:
-    """Counts a model's right predictions, task by task and class by class.
+) -> list[Predictions]:
+    """Lets a model predict samples, task by task.
 
     Args:
-        model: The model; it is in evaluation mode meanwhile.
-        x: Samples.
+        model: The model to test; it is put into evaluation mode meanwhile.
+        x: The samples.
         y: Their classes, on the CPU.
-        rows_of_tasks: For each task, which samples are its.
-        prepare: Makes the model's input of samples.
-
-    Returns:
-        For each task, `[class, right predictions, samples]` of each of its classes.
+        rows_of_tasks: For each task, the rows of `x` to predict.
+        prepare: Turns samples into the model's input.
     """
+    if not rows_of_tasks:
+        return []
     rows = torch.cat(list(rows_of_tasks))
     training = model.training
     model.eval()
-    predicted = [
+    parts = [
         model(prepare(x[to_device(part, x.device)])).argmax(1)
         for part in torch.split(rows, forward_size(x.device))
         if len(part)
     ]
     model.train(training)
-    labels = y[rows].numpy()
-    hits = (torch.cat(predicted).cpu().numpy() if predicted else labels) == labels
-    counts, start = [], 0
-    for task_rows in rows_of_tasks:
-        of_task = slice(start, start + len(task_rows))
-        start += len(task_rows)
-        total = np.bincount(labels[of_task])
-        correct = np.bincount(labels[of_task], weights=hits[of_task])
-        classes = np.flatnonzero(total)
-        counts.append([[int(c), int(correct[c]), int(total[c])] for c in classes])
+    classes = y[rows].numpy()
+    predicted = torch.cat(parts).cpu().numpy() if parts else classes
+    ends = np.cumsum([len(of_task) for of_task in rows_of_tasks])[:-1]
+    by_task = zip(np.split(classes, ends), np.split(predicted, ends), strict=True)
+    return [Predictions(*of_task) for of_task in by_task]
+
+
+def count_hits(predictions: Sequence[Predictions]) -> Hits:
+    """Counts a model's right predictions, task by task and class by class.
+
+    Args:
+        predictions: The predictions on each task.
+
+    Returns:
+        For each task, `[class, right predictions, samples]` of each of its classes.
+    """
+    counts = []
+    for classes, predicted in predictions:
+        total = np.bincount(classes)
+        correct = np.bincount(classes[classes == predicted], minlength=len(total))
+        counts.append([[int(c), int(correct[c]), int(total[c])] for c in np.flatnonzero(total)])
     return counts
+
+
+def count_confusions(predictions: Sequence[Predictions]) -> Confusions:
+    """Counts which class is taken for which, over all tasks.
+
+    Args:
+        predictions: The predictions on each task.
+
+    Returns:
+        `[class, predicted class, samples]` wherever there are samples.
+
+    >>> count_confusions([Predictions(np.array([0, 0, 1]), np.array([0, 1, 1]))])
+    [[0, 0, 1], [0, 1, 1], [1, 1, 1]]
+    """
+    pairs = [np.stack(of_task, axis=1) for of_task in predictions]
+    if not pairs:
+        return []
+    cells, samples = np.unique(np.concatenate(pairs), axis=0, return_counts=True)
+    return [[int(c), int(taken), int(n)] for (c, taken), n in zip(cells, samples, strict=True)]

@@ -12,7 +12,7 @@ Row = list[float | None]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Averages the values that are not None; None if there are none.
+    """Averages the values that are not None; returns None if there is no such value.
 
     >>> mean([1.0, None, 3.0])
     2.0
@@ -22,14 +22,14 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def accuracies(hits: Hits, tasks: int) -> Row:
-    """Computes the accuracy on each task; None for tasks that were not reached.
+    """Computes the accuracy on each task, in percent; None for tasks that were not tested.
 
     >>> accuracies([[[0, 3, 4], [1, 0, 1]]], tasks=2)
     [60.0, None]
 
     Args:
-        hits: For each task that was reached, `[class, right predictions, samples]` of each class.
-        tasks: The number of tasks.
+        hits: For each tested task, `[class, right predictions, samples]` of each class.
+        tasks: The number of all tasks.
     """
     row: Row = [None] * tasks
     for task, classes in enumerate(hits):
@@ -49,7 +49,7 @@ def balanced_accuracy(hits: Hits) -> float | None:
 
 
 def merge(hits: Sequence[Hits]) -> Hits:
-    """Adds up the counts of several clients.
+    """Adds up the counts of several clients, task by task and class by class.
 
     >>> merge([[[[0, 1, 2]]], [[[0, 2, 2]], [[1, 0, 1]]]])
     [[[0, 3, 4]], [[1, 0, 1]]]
@@ -65,18 +65,21 @@ def merge(hits: Sequence[Hits]) -> Hits:
 
 
 def to_its_end(matrix: Sequence[Row]) -> list[Row]:
-    """Cuts a client's matrix off behind the last task after which it was tested.
+    """Cuts off the rows of a client's matrix after its last test.
+
+    A row has the accuracies after one task, a column those on one task.
 
     >>> to_its_end([[90.0, None, None], [40.0, 80.0, None], [None, None, None]])
-    [[90.0, None], [40.0, 80.0]]
+    [[90.0, None, None], [40.0, 80.0, None]]
     """
     reached = [n for n, row in enumerate(matrix) if any(value is not None for value in row)]
-    end = max(reached, default=-1) + 1
-    return [list(row[:end]) for row in matrix[:end]]
+    return [list(row) for row in matrix[: max(reached, default=-1) + 1]]
 
 
 def falls(matrix: Sequence[Row]) -> Row:
     """Computes how far the accuracy on each task but the last has fallen from its best.
+
+    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
 
     >>> falls([[90.0, None], [40.0, 80.0]])
     [50.0]
@@ -91,7 +94,9 @@ def falls(matrix: Sequence[Row]) -> Row:
 
 
 def last_accuracy(matrix: Sequence[Row]) -> float | None:
-    """Computes A of one client: the mean accuracy on all tasks after the last one.
+    """Computes A of one client: the mean over all tasks of the accuracy after the last task.
+
+    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
 
     >>> last_accuracy([[90.0, None], [40.0, 80.0]])
     60.0
@@ -100,7 +105,9 @@ def last_accuracy(matrix: Sequence[Row]) -> float | None:
 
 
 def forgetting(matrix: Sequence[Row]) -> float | None:
-    """Computes F of one client: how far tasks have fallen from their best, on average.
+    """Computes F of one client: the mean fall of the accuracy on each task from its best.
+
+    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
 
     >>> forgetting([[90.0, None], [40.0, 80.0]])
     50.0

@@ -12,7 +12,10 @@ from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped, TaskEnd
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run; accuracies in percent, None where nothing was measured."""
+    """The result of a run. Accuracies are in percent; None means that nothing was measured.
+
+    `docs/design.md` explains the values.
+    """
 
     A: float | None
     F: float | None
@@ -26,31 +29,44 @@ class Result:
     bytes_sent: int
     bytes_received: int
     seconds: float
-    accuracy: list[list[metrics.Row]]  # clients × tasks × tasks
-    global_accuracy: list[metrics.Row]  # tasks × tasks
+    accuracy: list[list[metrics.Row]]  # clients × tests after a task × tasks
+    global_accuracy: list[metrics.Row]  # tests × tasks
     skipped: int = 0  # samples of streams that could not be used
-    anytime: list[dict[str, Any]] = field(default_factory=list)  # a client's loss in each task
+    anytime: list[dict[str, Any]] = field(default_factory=list)  # sums by client and task
 
     def to_json(self) -> dict[str, Any]:
-        """Gives the result as plain values, as in `result.json`."""
+        """Returns the result as plain values, as in `result.json`."""
         return asdict(self)
 
 
 def summarise(
-    events: Iterable[Event], *, clients: int, tasks: int | None, seconds: float
+    events: Iterable[Event],
+    *,
+    clients: int,
+    tasks: int | None,
+    seconds: float,
+    joint: bool = False,
 ) -> Result:
-    """Adds the events of a run up; arguments as `Summary.result`."""
+    """Computes the result of a run from all its events.
+
+    Args:
+        events: The events of the run.
+        clients: The number of clients.
+        tasks: The number of tasks; None: as many as the events tell of.
+        seconds: How long the run has taken.
+        joint: Whether the clients learned all tasks as one, and were tested once.
+    """
     summary = Summary()
     for event in events:
         summary.add(event)
-    return summary.result(clients=clients, tasks=tasks, seconds=seconds)
+    return summary.result(clients=clients, tasks=tasks, seconds=seconds, joint=joint)
 
 
 class Summary:
-    """The sums of a run's events, from which its result is computed at any time.
+    """The sums of a run's events, from which its result can be computed at any time.
 
-    It grows with the number of clients and tasks, not with the number of events. It does not matter
-    how events of different clients interleave.
+    It grows with the number of clients and tasks, not with the number of events. Events of
+    different clients may come in any order.
     """
 
     def __init__(self) -> None:
@@ -59,7 +75,7 @@ class Summary:
         self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
 
     def add(self, event: Event) -> None:
-        """Adds an event."""
+        """Adds an event to the sums."""
         match event:
             case Learned():
                 self._add_learned(event)
@@ -75,7 +91,7 @@ class Summary:
                 self._bytes_received += event.bytes_received
 
     def _add_learned(self, event: Learned) -> None:
-        """Adds mini-batches, each of which was tested before it was learned."""
+        """Adds the loss and the right predictions of the mini-batches that a client has learned."""
         key = event.client, event.task
         nothing = {"batches": 0, "samples": 0, "loss": 0, "correct": 0}
         sums = self._learned.setdefault(
@@ -84,15 +100,18 @@ class Summary:
         for name in nothing:
             sums[name] += getattr(event, name)
 
-    def result(self, *, clients: int, tasks: int | None, seconds: float) -> Result:
+    def result(
+        self, *, clients: int, tasks: int | None, seconds: float, joint: bool = False
+    ) -> Result:
         """Computes the result of the events so far.
 
         Args:
             clients: The number of clients.
-            tasks: The number of tasks; None: as many as there were.
+            tasks: The number of tasks; None: as many as the events tell of.
             seconds: How long the run has taken.
+            joint: Whether the clients learn all tasks as one, and are tested once.
         """
-        matrices = self._matrices(clients, tasks)
+        matrices = self._matrices(clients, tasks, joint)
         accuracy, validation = matrices.of("test"), matrices.of("validation")
         global_accuracy = matrices.pooled()
         anytime = [dict(self._learned[key]) for key in sorted(self._learned)]
@@ -118,60 +137,60 @@ class Summary:
             anytime=anytime,
         )
 
-    def _matrices(self, clients: int, tasks: int | None) -> _Matrices:
+    def _matrices(self, clients: int, tasks: int | None, joint: bool) -> _Matrices:
         if tasks is not None:
-            return _Matrices(self._evaluated, tasks, [tasks - 1] * clients)
+            tests = 1 if joint else tasks
+            return _Matrices(self._evaluated, tests, tasks, [tests - 1] * clients)
         tasks = 1 + max((task for _, task in [*self._evaluated, *self._learned]), default=0)
         # Streams have as many tasks as they have; each client ends with its own last one.
         ends = [
             max((task for k, task in self._evaluated if k == client), default=tasks - 1)
             for client in range(clients)
         ]
-        return _Matrices(self._evaluated, tasks, ends)
+        return _Matrices(self._evaluated, tasks, tasks, ends)
 
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The evaluations of a run as matrices: after each task, the accuracy on every task.
+    """The tests of a run as matrices: a row for each test, a column for each task.
 
     Args:
-        evaluated: The evaluations by client and task.
-        tasks: The number of tasks.
-        ends: The last task of each client.
+        evaluated: The evaluations by client and test; a client is tested after each task.
+        tests: The number of rows.
+        tasks: The number of columns.
+        ends: The last test of each client.
     """
 
     evaluated: dict[tuple[int, int], Evaluated]
+    tests: int
     tasks: int
     ends: list[int]
 
     def of(self, part: Literal["test", "validation"]) -> list[list[metrics.Row]]:
-        """Makes the matrix of every client."""
+        """Makes the matrix of every client, on its test or its validation samples."""
         matrices = []
         for client in range(len(self.ends)):
-            events = [self.evaluated.get((client, task)) for task in range(self.tasks)]
+            events = [self.evaluated.get((client, task)) for task in range(self.tests)]
             hits = [getattr(event, part) if event is not None else [] for event in events]
             matrices.append([metrics.accuracies(counts, self.tasks) for counts in hits])
         return matrices
 
     def to_the_end(self, matrices: list[list[metrics.Row]]) -> list[list[metrics.Row]]:
-        """Cuts each client's matrix off behind its last task."""
-        return [
-            [row[: end + 1] for row in rows[: end + 1]]
-            for rows, end in zip(matrices, self.ends, strict=True)
-        ]
+        """Cuts off the rows after each client's last test."""
+        return [rows[: end + 1] for rows, end in zip(matrices, self.ends, strict=True)]
 
     def last_tests(self) -> list[Hits]:
-        """Lists the counts of each client's last test."""
+        """Lists the counts of the test after each client's last task."""
         last = enumerate(self.ends)
         return [self.evaluated[key].test for key in last if key in self.evaluated]
 
     def pooled(self) -> list[metrics.Row]:
-        """Makes the global model's matrix, from the counts of all clients together.
+        """Makes the global model's matrix from the counts of all clients together.
 
-        Where clients have fewer tasks than others, their last test stands for the later ones.
+        If a client has fewer tasks than others, its last test is used for the later tasks too.
         """
         rows = []
-        for task in range(self.tasks):
+        for task in range(self.tests):
             keys = [(client, min(task, end)) for client, end in enumerate(self.ends)]
             hits = [self.evaluated[key].global_test for key in keys if key in self.evaluated]
             rows.append(metrics.accuracies(metrics.merge(hits), self.tasks))

@@ -95,6 +95,7 @@ def read_run(directory: RunDirectory) -> RunView:
             clients=settings.clients,
             tasks=None if settings.streams else settings.tasks,
             seconds=events[-1]["seconds"] if events else 0.0,
+            joint=settings.joint,
         )
     appeared = [event["label"] for event in events if event["event"] == "appeared"]
     labels = dict.fromkeys([*description.get("labels", ()), *appeared])

@@ -18,7 +18,7 @@ AT_PARTY = (
 _STREAMS_ONLY = ("task", "test", "idle")
 _DATASETS_ONLY = (
     "dataset", "tasks", "limit", "class_order", "task_order", "drop_class", "split", "blurry",
-    "imbalance",
+    "imbalance", "joint", "label_noise", "input_noise",
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def check_noise(settings: Settings) -> None:
     with such settings can still be read.
 
     Args:
-        settings: the settings.
+        settings: The settings.
     """
     for name in ("dp_noise", "dp_delta"):
         if settings.dp_clip is None and getattr(settings, name) != _default(name):
@@ -40,7 +40,7 @@ def check_combination(settings: Settings) -> None:
     """Raises an error if values exclude each other, or one of them would have no effect.
 
     Args:
-        settings: the settings.
+        settings: The settings.
     """
     if settings.scoring_model == "current" and settings.rescore != "every-batch":
         raise OfclError(

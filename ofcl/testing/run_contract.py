@@ -39,7 +39,7 @@ def check_run(run: Run) -> Result:
             elif isinstance(event, Learned):
                 batches += event.batches
     if run.batches is not None:  # a dataset, of which the number of tasks is known
-        tasks = itertools.product(range(run.settings.clients), range(run.settings.tasks))
+        tasks = itertools.product(range(run.settings.clients), range(run.settings.tasks_in_stream))
         require(
             sorted(evaluated) == list(tasks),
             "every client is evaluated once after each task; evaluations (client, task) came as "

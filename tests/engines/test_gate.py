@@ -100,6 +100,9 @@ def spoil(state, draw):
               "validation": [], "global_test": []}],
             [{"event": "evaluated", "client": 0, "task": 0, "test": 5, "validation": [],
               "global_test": []}],
+            *[[{"event": "evaluated", "client": 0, "task": 0, "test": [], "validation": [],
+                "global_test": [], "confusions": odd_cells}] for odd_cells in (
+                7, [7], [[0, 1]], [[0, 99, 1]], [[-1, 0, 1]], [[0, 0, "x"]])],
             [{"event": "explosion"}], ["text"], 7,
             [{"event": "appeared", "client": 0, "label": "x", "place": 0}],
             [{"event": "skipped", "client": 0, "source": "x", "row": 0, "problem": "x"}],

@@ -46,7 +46,7 @@ def test_parties_learn_bit_for_bit_as_clients_of_one_process(tmp_path):
     assert [e for e in events if isinstance(e, Round)] == [
         e for e in expected if isinstance(e, Round)
     ]
-    told = [e for e in expected if isinstance(e, Evaluated)]
+    told = [replace(e, confusions=[]) for e in expected if isinstance(e, Evaluated)]
     assert sorted(map(str, told)) == sorted(str(e) for e in events if isinstance(e, Evaluated))
     assert run.settings.dataset == "trial"
     assert said == [f"{name} is connected" for name in PARTIES]
