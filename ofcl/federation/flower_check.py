@@ -39,7 +39,7 @@ def broken_assumptions() -> list[str]:
 
 
 def _resolve(path: str) -> Any:
-    """Imports a module, or finds what `module:Name.attribute` names."""
+    """Imports a module, or gives the object that a path like `module:Name.attribute` names."""
     module, _, name = path.partition(":")
     found: Any = importlib.import_module(module)
     for part in filter(None, name.split(".")):
@@ -48,20 +48,30 @@ def _resolve(path: str) -> Any:
 
 
 def _attributes(path: str) -> Collection[str]:
+    """Names the attributes of a module or class."""
     return dir(_resolve(path))
 
 
 def _parameters(path: str) -> Collection[str]:
+    """Names the parameters of a function or class."""
     return inspect.signature(_resolve(path)).parameters.keys()
 
 
 def _fields(path: str) -> Collection[str]:
+    """Names the fields of a protobuf message."""
     return list(_resolve(path).DESCRIPTOR.fields_by_name)
 
 
 def _missing(
     path: str, wanted: tuple[str, ...], known_by: Callable[[str], Collection[str]]
 ) -> list[str]:
+    """Gives one line for each wanted name that Flower does not have.
+
+    Args:
+        path: A module, or an object in it as `module:Name.attribute`.
+        wanted: The names that the adapters use.
+        known_by: Gives the names that the installed Flower has at a path.
+    """
     try:
         known = known_by(path)
     except Exception as error:  # whatever another version of Flower does when it is asked
@@ -70,6 +80,12 @@ def _missing(
 
 
 def _not_holding(what: str, holds: Callable[[], bool]) -> list[str]:
+    """Gives a line if an assumed behaviour does not hold, or cannot be checked.
+
+    Args:
+        what: The behaviour, in words.
+        holds: Checks it.
+    """
     try:
         return [] if holds() else [f"it does not hold that {what}"]
     except Exception as error:  # whatever another version of Flower does when it is asked
@@ -139,4 +155,4 @@ BEHAVIOURS: Mapping[str, Callable[[], bool]] = {
     "TaskIdentity's task, run and node can be set": _task_identity_can_be_set,
     "a clock may be 5 s ahead and 305 s behind, and one heartbeat in two be lost": _tolerances,
 }
-"""Assumptions that are no names: what must hold, and how it is seen."""
+"""Assumed behaviours of Flower: each in words, with the function that checks it."""

@@ -18,8 +18,8 @@ from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 
-MOST_LABELS = 10_000  # that a party may bring
-MOST_NUMBERS = 10**7  # of a sample
+MOST_LABELS = 10_000  # labels that a party may bring
+MOST_NUMBERS = 10**7  # numbers in one sample
 
 Way = Literal["dataset", "stream"]
 """Parties learn a dataset, task by task, or a stream as it comes."""
@@ -30,7 +30,7 @@ class Samples:
     """The form of all parties' samples, as a model needs to know it.
 
     Args:
-        way: Whether they come from datasets or from streams.
+        way: Whether the samples come from datasets or from streams.
         kind: Images, tables or texts.
         shape: The shape of one sample.
         mean: The means of the channels with which images are normalised.
@@ -57,9 +57,9 @@ class Samples:
         return cls(way, dataset.kind, dataset.shape, dataset.mean, dataset.std, embedder)
 
     def differs(self, other: Samples) -> str | None:
-        """Says in words in what it differs from another form; None: the samples fit together.
+        """Says in words how this form differs from another; None: the samples fit together.
 
-        Another normalisation is no difference: all parties take the first one's.
+        The normalisation may differ: all parties take that of the first party.
 
         Args:
             other: The other form.
@@ -72,12 +72,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Introduction:
-    """A party's introduction before a run.
+    """A party's introduction of itself before a run.
 
     Args:
-        party: Its name.
-        labels: The labels of its dataset; those of a stream come with it.
-        samples: The form of its samples.
+        party: The name of the party.
+        labels: The labels of the party's dataset; none for a stream, whose labels come later.
+        samples: The form of the party's samples.
     """
 
     party: str
@@ -92,8 +92,8 @@ class Terms:
     Args:
         settings: The run's settings, without those that each party decides for itself.
         clients: The number of parties.
-        labels: The labels of all parties; their places are the classes.
-        base: The number of labels that were known when the run began; tasks are made of them.
+        labels: The labels of all parties. The place of a label in this list is its class.
+        base: How many of the labels were known when the run began; tasks are made of these.
         samples: The form of all parties' samples.
     """
 
@@ -105,18 +105,18 @@ class Terms:
 
 
 def pack(value: Introduction | Terms) -> State:
-    """Converts an introduction or terms to plain values."""
+    """Converts an introduction or terms to plain values, to be sent."""
     return asdict(value)
 
 
 def unpack_introduction(state: State) -> Introduction:
-    """Reads an introduction that `pack` has packed; no party is trusted.
+    """Reads an introduction that `pack` has packed, and checks it: no party is trusted.
 
     Args:
-        state: What a party has sent.
+        state: The plain values that a party has sent.
 
     Raises:
-        Rejected: If it cannot be right; the error says in what.
+        Rejected: If a value is missing or cannot be right; the error says which.
     """
     try:
         samples = unpack_samples(state["samples"])
@@ -134,6 +134,7 @@ def unpack_introduction(state: State) -> Introduction:
 
 
 def _check_samples(samples: Samples) -> None:
+    """Rejects a form of samples that cannot be right."""
     shape, kind = samples.shape, samples.kind
     if samples.way not in get_args(Way) or kind not in get_args(Kind):
         raise Rejected(f"its samples are {kind!r} of a {samples.way!r}")
@@ -168,7 +169,7 @@ def unpack_samples(state: State) -> Samples:
 def travelling_settings(settings: Settings) -> State:
     """Chooses the settings that are sent to parties.
 
-    None of them is a path, or a setting that each party decides for itself.
+    They leave out paths and all else that each party decides for itself (`AT_PARTY`).
 
     Args:
         settings: The settings of the run.

@@ -1,6 +1,7 @@
 """The audit file of a party: every field that has left it, and how many bytes.
 
-One line of JSON for every message, written before it leaves. It holds names and sizes, no values.
+One line of JSON for every message, written before the message leaves. It has the names and sizes of
+the fields, not their values.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def fields_of(message: State | Flat) -> list[dict[str, Any]]:
         message: The message, flattened or not.
 
     Returns:
-        For each field its path ("field"), its type ("type") and its size ("bytes"): a tensor's own,
-        or the length as JSON.
+        For each field its path ("field"), its type ("type") and its size ("bytes"): the bytes of a
+        tensor, or of the value as JSON.
 
     >>> fields_of({"reply": {"learned": 12}})
     [{'field': 'reply.learned', 'type': 'int', 'bytes': 2}]
@@ -59,11 +60,11 @@ class Audit:
         self._path = folder / FILE
 
     def write(self, message: State | Flat, **about: Any) -> None:
-        """Appends a line about a message, and makes sure that it outlasts a power cut.
+        """Appends a line about a message, and waits until it is on the disk.
 
         Args:
             message: The message that is about to leave.
-            **about: More for the line: the kind of message, the run, the exchange.
+            **about: Further entries of the line: the kind of message, the run, the exchange.
         """
         fields = fields_of(message)
         line = {

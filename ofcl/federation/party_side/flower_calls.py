@@ -1,4 +1,4 @@
-"""Calls of a party to Flower's server: tried until it can be reached, with refusals in words."""
+"""Calls of a party to Flower's server: repeated until it can be reached; refusals become errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ofcl.errors import OfclError
 
 TRY_AGAIN = 2.0  # seconds between two tries to reach the server
 TEMPORARY = (502, 503, 504)  # HTTP statuses of a server that will be back
-AHEAD, BEHIND = 4.0, 300.0  # seconds of a clock; Flower refuses five ahead, and 305 behind
+# Seconds that this clock may be ahead of the server's, or behind; Flower refuses 5 and 305.
+AHEAD, BEHIND = 4.0, 300.0
 
 
 class Refused(OfclError):
@@ -20,7 +21,7 @@ class Refused(OfclError):
 
 
 class RunOver(Exception):
-    """The run of a message has ended."""
+    """Raised when the run of a message has ended, or this process is about to end."""
 
 
 class Caller:
@@ -28,24 +29,24 @@ class Caller:
 
     Args:
         address: The server's host and port.
-        plain: Whether the party speaks to it without TLS.
+        plain: Whether the server is called without TLS.
         tell: Is given each line of the party's log.
-        leaving: Is set when the process is about to end: then it stops trying.
+        leaving: Is set when the process is about to end: calls then stop trying.
     """
 
     def __init__(
         self, address: str, *, plain: bool, tell: Callable[[str], None], leaving: threading.Event
     ) -> None:
         self._address, self._plain, self._tell, self._leaving = address, plain, tell, leaving
-        self._away = False  # whether it was told that the server cannot be reached
+        self._away = False  # whether the log says that the server cannot be reached
         self.let_in = False  # whether the server has let the party in
 
     def call(self, method: Callable[[Any], Any], request: Any) -> Any:
         """Calls a method of Flower's client until it gives an answer.
 
         Args:
-            method: The method.
-            request: Its request.
+            method: The method of Flower's client.
+            request: The request that is handed to the method.
 
         Returns:
             The server's answer.
@@ -75,10 +76,10 @@ class Caller:
                 raise RunOver
 
     def judge(self, error: Any) -> None:
-        """Raises what a refusal means; returns if another try is worth it.
+        """Raises the error that fits the server's HTTP status; returns if a retry may help.
 
         Args:
-            error: The `httpx.HTTPStatusError`.
+            error: The `httpx.HTTPStatusError` of the call.
         """
         status = error.response.status_code
         if status in TEMPORARY:
@@ -90,7 +91,10 @@ class Caller:
         raise error
 
     def _wrong_clock(self, response: Any) -> Refused | None:
-        """Finds a clock that is wrong: what a party signs carries the time."""
+        """Makes an error if this clock and the server's differ too much; None: they agree.
+
+        Signed requests carry the time, so a wrong clock looks like a wrong key.
+        """
         try:
             server_time = parsedate_to_datetime(response.headers["date"])
         except (KeyError, ValueError):
@@ -111,6 +115,7 @@ class Caller:
         )
 
     def _judge_transport(self, error: Any) -> None:
+        """Raises `Refused` if TLS is the reason why no call comes through; else returns."""
         import httpx
 
         text = str(error).lower()

@@ -1,8 +1,8 @@
 """A party's connection to the server: Flower's Fleet interface, over TLS and with the party's key.
 
-It is used directly, without Flower's SuperNode, for three reasons: the code that a run ships is
-never even downloaded here; a party is one process, which can be killed and started again at once;
-and a round takes two seconds instead of eleven.
+The interface is called directly, without Flower's SuperNode, for three reasons: code that Flower's
+server ships is never downloaded; a party is one process, which can be killed and started again at
+once; and a round takes two seconds instead of eleven.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 NODE_FILE = "node-id"  # the number that the server knows this party's last process by
 LOOK_AGAIN = 0.1  # seconds between two looks for messages
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
-TRIES = 3  # to send an answer
+TRIES = 3  # attempts to send an answer
 
 
 class FlowerConnection:
-    """The connection of one party, within its context.
+    """A party's connection to Flower's server (a `Connection`).
 
     Args:
         address: The server's host and port.
@@ -41,7 +41,7 @@ class FlowerConnection:
         key: The party's private key.
         folder: The party's folder.
         tell: Is given each line of the party's log.
-        leaving: Is set when the process is about to end: then it stops trying to reach the server.
+        leaving: Is set when the process is about to end: the server is not called any more.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class FlowerConnection:
         return self
 
     def _activate(self) -> None:
+        """Tells the server that this party is here, and notes the number that it gets."""
         import httpx
         from flwr.proto.fleet_pb2 import ActivateNodeRequest
         from flwr.proto.node_pb2 import Node
@@ -100,7 +101,7 @@ class FlowerConnection:
         write_whole(self._folder / NODE_FILE, str(number))
 
     def _deactivate_last_process(self) -> None:
-        """Takes the party's last process off the server's list, if it was killed."""
+        """Takes the party's previous process off the server's list, if that process was killed."""
         import httpx
         from flwr.proto.fleet_pb2 import DeactivateNodeRequest
 
@@ -126,6 +127,7 @@ class FlowerConnection:
         self._client.__exit__(kind, error, trace)
 
     def _send_heartbeat(self) -> bool:
+        """Tells the server that this party is still here; False: it could not be told."""
         import httpx
         from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 
@@ -136,11 +138,11 @@ class FlowerConnection:
             return False
 
     def serve(self, answer: Callable[[State], State | Flat], failed: Callable[[], None]) -> None:
-        """Answers messages for ever.
+        """Answers the server's messages until the process is stopped.
 
         Args:
-            answer: Gives the answer to a message.
-            failed: Is called before the server hears of a failure.
+            answer: Takes the content of a message and gives the answer.
+            failed: Is called before the server hears that there is no answer.
         """
         mailbox = Mailbox(self._client, self._node, self._caller)
         while True:
@@ -154,7 +156,7 @@ class FlowerConnection:
                 self._tell("a message of a run that has ended, or that was cut off, was dropped")
 
     def _send(self, mailbox: Mailbox, received: Message, content: State | Flat | None) -> None:
-        """Sends an answer; if it gets lost for good, the server will ask again."""
+        """Sends an answer, with a few tries; if all fail, the server will ask again."""
         from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
         for _ in range(TRIES):
@@ -172,7 +174,7 @@ class FlowerConnection:
         answer: Callable[[State], State | Flat],
         failed: Callable[[], None],
     ) -> State | Flat | None:
-        """Gives the answer to a message; None: it failed, and only the log here says why."""
+        """Gives the answer to a message; None: it failed, and only this party's log says why."""
         try:
             return answer(from_records(message.content))
         except OfclError as error:

@@ -12,12 +12,12 @@ from ofcl.state import Flat, State
 if TYPE_CHECKING:
     from flwr.app import Message
 
-PULL_WAIT = 0.05  # seconds until a message is asked for again that is not whole yet
-PULL_TIME = 30.0  # seconds until a message that is not whole is given up
+PULL_WAIT = 0.05  # seconds between two requests for the missing parts of a message
+PULL_TIME = 30.0  # seconds after which a message with missing parts is given up
 
 
 class Mailbox:
-    """The messages for one party.
+    """Receives the messages for one party, and sends its answers.
 
     Args:
         client: Flower's client for its Fleet interface.
@@ -29,10 +29,10 @@ class Mailbox:
         self._client, self._node, self._caller = client, node, caller
 
     def receive(self) -> Message | None:
-        """Takes the next message; None: there is none.
+        """Takes the next message; None: no message is waiting.
 
         Raises:
-            RunOver: If the message never gets whole: its sender was killed while it sent.
+            RunOver: If parts of the message never come: the server was killed while it sent it.
         """
         from flwr.common.serde import message_from_proto
         from flwr.proto.fleet_pb2 import PullMessagesRequest
@@ -71,7 +71,7 @@ class Mailbox:
 
         Args:
             received: The message.
-            content: The answer; None: the server hears that there is none, and not why.
+            content: The answer; None: the server hears that the party failed, and not why.
         """
         from flwr.app.message import remove_content_from_message
         from flwr.common.serde import message_to_proto
@@ -102,6 +102,7 @@ class Mailbox:
             push_objects(parts, push, object_ids_to_push=set(pushed.objects_to_push))
 
     def _answer_to(self, received: Message, content: State | Flat | None) -> Message:
+        """Makes Flower's message of an answer, or of a failure (None)."""
         from flwr.app import Error, Message
         from flwr.common.constant import ErrorCode
         from flwr.supercore.task_identity import TaskIdentity
@@ -117,4 +118,5 @@ class Mailbox:
         return message
 
     def _calling(self, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Wraps a method of Flower's client: calls are repeated until the server is reached."""
         return lambda request: self._caller.call(method, request)

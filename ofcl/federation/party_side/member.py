@@ -1,7 +1,7 @@
-"""A party's side of a federation: it introduces itself, and answers the server's requests.
+"""A party introduces itself to the server, and answers the server's requests.
 
-Its samples never leave it. An answer holds tensors and counts (`engines/messages.py`) and, of the
-events, only those that accuracy and forgetting are computed from (`released_events.py`).
+Samples never leave the party. An answer has tensors and counts (`engines/messages.py`), and only
+those events from which accuracy and forgetting are computed (`released_events.py`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Member:
         party: The name of the party.
         number: The number of the party: its place in the federation.
         source: The party's dataset or stream.
-        class_counts: False: nothing that leaves says how many samples of a class there are.
-        seal: Encrypts all that is saved; None: it is saved openly.
+        class_counts: Whether answers may say how many samples of each class there are.
+        seal: Encrypts all that is saved; None: it is saved unencrypted.
         tell: Is given each line of the party's log.
     """
 
@@ -81,6 +81,7 @@ class Member:
         return self._answer_request(message) if "request" in message else self._introduce()
 
     def _introduce(self) -> Flat:
+        """Gives the introduction, after it is in the audit file."""
         introduction = Introduction(self._party, self._source.labels, self._source.samples())
         answer = flatten(pack(introduction))
         self._audit.write(answer, what="introduction")
@@ -88,6 +89,7 @@ class Member:
         return answer
 
     def _answer_request(self, message: State) -> Flat:
+        """Lets the client do what the server requests; gives the reply, after it is audited."""
         request = unpack_request(message["request"])
         answer = self._reply(request, unpack_terms(message["terms"]))
         self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
@@ -97,10 +99,11 @@ class Member:
         return answer
 
     def failed(self) -> None:
-        """Notes in the audit file that the server hears of a failure, and of nothing else."""
+        """Notes in the audit file that the server is told of a failure, without the reason."""
         self._audit.write({}, what="failure")
 
     def _reply(self, request: Request, terms: Terms) -> Flat:
+        """Hands a request to the client of its run; asks for places of labels if any lack one."""
         if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
             raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
         if request.run != self._run:
@@ -111,7 +114,7 @@ class Member:
         self._responder.patience = float(terms.settings.get("patience", 60.0))
         try:
             return self._responder.answer(request)
-        except Unnamed as unnamed:  # the party begins when these have places
+        except Unnamed as unnamed:  # the party begins when these labels have places
             return pack_reply(
                 Reply(
                     run=request.run,
@@ -127,6 +130,7 @@ class Member:
             )
 
     def _client(self) -> Client:
+        """Makes the client of the run that is going on."""
         assert self._terms is not None
         terms = self._terms
         if not self._class_counts:
@@ -138,7 +142,7 @@ class Member:
 
 
 def _in_words(run: str, terms: Terms) -> str:
-    """Says what a party should know of a run before it takes part."""
+    """Describes a run in a line for the log: its method, memory and privacy."""
     settings = terms.settings
     clip, noise = settings.get("dp_clip"), settings.get("dp_noise")
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"

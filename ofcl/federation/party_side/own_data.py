@@ -1,7 +1,7 @@
 """A party's data: a dataset that it learns task by task, or a stream as it comes.
 
-Either makes the client of a run when its terms are known. Classes have the places that the server
-gave their names.
+A dataset or stream makes the client of a run when the run's terms are known. The server decides
+which class each label is (`Vocabulary`).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ LOOK_AGAIN = 0.2  # seconds between two looks for a stream's first sample
 
 
 class Unnamed(Exception):
-    """Labels of a dataset that the server has not given a place yet.
+    """Raised when the server has not given some labels a place (a class) yet.
 
     Args:
-        labels: These labels.
+        labels: The labels without a place.
     """
 
     def __init__(self, labels: list[str]) -> None:
@@ -55,19 +55,19 @@ class Unnamed(Exception):
 
 
 class Source(Protocol):
-    """Where a party's samples come from."""
+    """A party's dataset or stream: the source of its samples."""
 
     labels: tuple[str, ...]
 
     def samples(self) -> Samples:
-        """Describes the samples to the server; may wait for the first one."""
+        """Describes the form of the samples; a stream may wait for its first sample."""
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
         """Makes a client that learns from this source, from the beginning.
 
         Args:
             terms: The terms of the run.
-            number: The number of the party, and of the client.
+            number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
 
         Raises:
@@ -76,12 +76,15 @@ class Source(Protocol):
 
 
 def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Source:
-    """Opens the data that a party names.
+    """Opens the dataset or stream that a party has named.
 
     Args:
         values: The party's own settings; `dataset` is a dataset's name or path, or a stream.
-        share: Whether only this party's share of the dataset is learned: to try things out.
-        tell: Gets a line for the person who watches.
+        share: Whether the dataset is dealt over all parties as in `ofcl run`, to try things out.
+        tell: Is given each line of the party's log.
+
+    Raises:
+        OfclError: If a value is not the party's to decide, or the data cannot be read.
     """
     if odd := [name for name in values if name not in AT_PARTY]:
         raise OfclError(f"{odd[0]} is decided for all parties, by the settings of the run")
@@ -95,19 +98,21 @@ def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Sour
 
 
 def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
-    """Makes the settings of a run at this party; what a party decides, the server cannot change.
+    """Makes the settings of a run at this party.
+
+    The server's settings never override those that a party decides for itself.
 
     Args:
-        terms: The terms of the run.
+        terms: The terms of the run, with the server's settings.
         values: The party's own settings.
-        more: Settings that go before both.
+        more: Settings that override both.
     """
     theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
     return make_settings({**theirs, **values, "engine": "local", **more})
 
 
 def embedder_name(settings: Settings) -> str:
-    """Names the embedder as others may know it: a folder by its name, without the path."""
+    """Names the embedder without telling a path: of a folder, only the folder's name."""
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 
@@ -121,7 +126,7 @@ class OwnDataset:
     Args:
         values: The party's own settings; `dataset` is a name or a path.
         share: Whether only this party's share is learned, as `ofcl run` deals it.
-        tell: Gets a line for the person who watches.
+        tell: Is given each line of the party's log.
     """
 
     def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
@@ -134,11 +139,11 @@ class OwnDataset:
         self.labels = self._dataset.labels
 
     def samples(self) -> Samples:
-        """Describes the samples to the server."""
+        """Describes the form of the dataset's samples."""
         return Samples.of(self._dataset, "dataset", self._embedder)
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """Makes a client that learns the dataset, or its share of it."""
+        """Makes a client that learns the dataset, or the party's share of it."""
         if unnamed := [label for label in self.labels if label not in vocabulary]:
             raise Unnamed(unnamed)
         _check_form(self.samples(), terms)
@@ -165,7 +170,7 @@ class OwnDataset:
 
 
 def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
-    """Gives the classes of a dataset the places that they have in the federation."""
+    """Renumbers the classes of a dataset as the federation does, and takes its normalisation."""
     places = torch.tensor([vocabulary.place(label) for label in dataset.labels])
 
     def placed(y: Tensor | None) -> Tensor | None:
@@ -179,11 +184,11 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
 
 
 class OwnStream:
-    """A party's stream: a watched folder or standard input; classes come as they come.
+    """A party's stream: a watched folder or standard input; its classes are not known before.
 
     Args:
         values: The party's own settings; `streams` names the one stream.
-        tell: Gets a line for the person who watches.
+        tell: Is given each line of the party's log.
     """
 
     labels: tuple[str, ...] = ()
@@ -199,7 +204,7 @@ class OwnStream:
         self._feeds, self._pattern, self._tell = feeds, Pattern(), tell
 
     def samples(self) -> Samples:
-        """Describes the samples to the server; waits for the first one."""
+        """Describes the form of the samples; waits for the first sample."""
         stream = self._first or self._stream(self._here, AssignedVocabulary())
         while self._pattern.kind is None:
             if stream.ready() and self._pattern.kind is None:
@@ -207,15 +212,19 @@ class OwnStream:
             time.sleep(LOOK_AGAIN)
         dataset = stream.form.empty_dataset("stream", ())
         if not stream.feed.rereads:
-            self._first = stream  # what it has read cannot be read again
+            self._first = (
+                stream  # its first samples cannot be read again: the client goes on with it
+            )
         return Samples.of(dataset, "stream", self._embedder())
 
     _first: Any = None
 
     def _embedder(self) -> str | None:
+        """Names the embedder if the samples are texts."""
         return embedder_name(self._here) if self._pattern.kind == "text" else None
 
     def _stream(self, settings: Settings, vocabulary: AssignedVocabulary, number: int = 0) -> Any:
+        """Opens the stream for the client of a number."""
         feed = self._feeds[0]
         return build_live_stream(
             settings, number, feed, self._pattern, vocabulary, standardise=True
@@ -225,7 +234,7 @@ class OwnStream:
         """Makes a client that learns the stream from its beginning."""
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None
-        if again:  # it has begun this run before, and was started again
+        if again:  # the party's process was started again in the middle of this run
             kind = "text" if terms.samples.embedder else terms.samples.kind
             self._pattern.kind = kind
             self._pattern.shape = () if kind == "text" else terms.samples.shape
@@ -242,12 +251,12 @@ class OwnStream:
         dataset = dataset.to(find_device(settings.device))
         samples = functools.cache(lambda: read_test_samples(settings, (), [stream]))
         if not again:
-            samples()  # what is wrong with them is said now
+            samples()  # raises errors of the test samples now, not at the end of a task
         test = tests_of(samples, stream, vocabulary)
         return build_live_client(settings, dataset, number, stream, test)
 
 
 def _check_form(samples: Samples, terms: Terms) -> None:
-    """Refuses a run whose samples look otherwise than the party's own."""
+    """Refuses a run whose samples have another form than the party's own."""
     if difference := samples.differs(terms.samples):
         raise OfclError(f"the samples here do not fit this run: {difference}")

@@ -29,17 +29,17 @@ def take_part(
 ) -> None:
     """Takes part as one party until the process is stopped.
 
-    A process that is killed goes on where it was when it is started again.
+    If the process is killed and started again, it goes on where it was.
 
     Args:
         party: The party's folder.
-        values: The settings that a party decides for itself: `dataset` and how it is read.
+        values: The settings that a party decides for itself: `dataset`, and how it is read.
         leaving: Is set when the process is about to end: the server is not called any more.
-        share: Learns only this party's share of the dataset, as `ofcl run` deals it.
-        class_counts: False: nothing that leaves says how many samples of a class there are.
-        seal: Encrypts all that is saved here, and what was saved before; None: saves it openly.
-        address: The server's host and port; None: as the party was handed it.
-        insecure: Speaks to the server without TLS.
+        share: Whether to learn only this party's share of the dataset, as `ofcl run` deals it.
+        class_counts: Whether answers may say how many samples of each class there are.
+        seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
+        address: The server's host and port; None: those in the party's folder.
+        insecure: Whether to speak to the server without TLS.
         tell: Is given each line of the party's log.
 
     Raises:
@@ -68,12 +68,12 @@ def take_part(
 
 
 def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:
-    """Encrypts what was saved of all runs before there was a key.
+    """Encrypts the checkpoints of all runs that were saved unencrypted.
 
     Args:
-        runs: The folder with a folder for each run.
-        seal: Encrypts.
-        tell: Is told of every checkpoint that is damaged and could not be encrypted.
+        runs: The folder that has a folder for each run.
+        seal: Encrypts with the party's key.
+        tell: Is given a line for every damaged checkpoint, which cannot be encrypted.
     """
     for folder in sorted(runs.glob("*")):
         for path in seal_open(folder, seal):

@@ -1,9 +1,9 @@
 """Requests to parties over a network that loses things, and how long the server waits for answers.
 
-A request is sent again when the party's process has started anew since, because the process before
+A request is sent again when the party's process has been started again, because its last process
 took the request with it. Each exchange has a number, so nothing is learned twice
-(`engines/responder.py`). The server waits neither for a party that is not connected nor beyond the
-deadline.
+(`engines/responder.py`). The server waits neither for a party that is not connected, nor beyond
+the deadline.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Courier:
         transport: Carries the messages.
         names: The names of the parties; their places are the parties' numbers.
         gone: Numbers of parties that have left the federation. They are never asked.
-        terms: Gives the terms of the run as they are at the moment.
-        deadline: Seconds after which an exchange ends without those who have not answered; None:
-            it waits for everybody who is connected.
-        pause: Waits so many seconds; may end the run by an exception.
+        terms: Gives the current terms of the run.
+        deadline: Seconds after which an exchange ends without the parties that have not answered;
+            None: it waits for every party that is connected.
+        pause: Waits for some seconds; it may raise to end the run.
         tell: Is given each line for the user.
     """
 
@@ -50,10 +50,10 @@ class Courier:
     ) -> None:
         self._transport, self._names, self._gone, self._terms = transport, list(names), gone, terms
         self._deadline, self._pause, self._tell = deadline, pause, tell
-        self._failures: dict[int, float] = {}  # party → when it has failed last
-        self._announced: set[int] = set()  # the parties that were last told to be connected
+        self._failures: dict[int, float] = {}  # party → time of its last failure
+        self._announced: set[int] = set()  # the parties that the user knows to be connected
         self._connected: Mapping[int, str] = {}  # party → its process, at the last look
-        self._looked: float | None = None  # when that was
+        self._looked: float | None = None  # time of the last look
 
     def introductions(self, wanted: int) -> dict[int, Introduction]:
         """Asks parties to introduce themselves, until enough of them have.
@@ -66,7 +66,7 @@ class Courier:
         """
         introductions: dict[int, Introduction] = {}
         waited_for: list[int] = []
-        outstanding = Outstanding()  # who waits for a first sample answers late
+        outstanding = Outstanding()  # a party that waits for its first sample answers late
         while len(introductions) < wanted:
             connected = self._transport.connected()
             missing = [
@@ -89,7 +89,7 @@ class Courier:
         return introductions
 
     def _accepted(self, answers: Mapping[int, State]) -> dict[int, Introduction]:
-        """Reads introductions; a party whose introduction is wrong counts as one that failed."""
+        """Reads introductions; a party with a wrong introduction counts as failed."""
         accepted = {}
         for party, answer in answers.items():
             try:
@@ -110,7 +110,7 @@ class Courier:
             requests: The requests by the numbers of the parties.
 
         Returns:
-            The answers of those parties that gave one in time.
+            The answers by the numbers of the parties; parties that did not answer are missing.
         """
         terms = pack(self._terms())
         contents = {
@@ -123,10 +123,10 @@ class Courier:
         return exchange.answers
 
     def _carry_out(self, exchange: Exchange) -> bool:
-        """Asks the parties that are connected, and waits for all of them.
+        """Asks the connected parties, and waits until all have answered or failed.
 
         Returns:
-            False if the deadline has ended the exchange.
+            Whether it ended before the deadline.
         """
         self._looked = None
         while True:
@@ -152,7 +152,7 @@ class Courier:
             self._tell_who(set(self._connected))
 
     def _ask(self, exchange: Exchange) -> None:
-        """Sends their messages to the parties that do not have them."""
+        """Sends the message of the exchange to each party that has not got it yet."""
         now = time.monotonic()
         for party in self._askable(exchange):
             process = self._connected[party]
@@ -174,7 +174,7 @@ class Courier:
                 self._failures[party] = time.monotonic()
 
     def _askable(self, exchange: Exchange) -> list[int]:
-        """The parties that have not answered and can: they are connected and have not failed."""
+        """Lists the parties without an answer that are connected and have not failed."""
         return [
             party
             for party in exchange.unanswered
@@ -187,16 +187,18 @@ class Courier:
         return failed is not None and exchange.started - failed < AFTER_FAILURE
 
     def _tell_who(self, connected: set[int]) -> None:
+        """Tells the user which parties have come or gone since the last time."""
         for party in sorted(connected ^ self._announced):
             state = "is connected" if party in connected else "is not connected any more"
             self._tell(f"{self._names[party]} {state}")
         self._announced = connected
 
     def _tell_late(self, parties: Sequence[int]) -> None:
+        """Tells the user which parties have not answered in time."""
         if parties:
             late = ", ".join(self._names[party] for party in parties)
             self._tell(f"no answer in time from {late}; the round is without")
 
     def close(self) -> None:
-        """Ends the transport: nothing will be asked any more."""
+        """Closes the transport: no party will be asked any more."""
         self._transport.close()

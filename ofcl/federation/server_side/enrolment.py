@@ -1,4 +1,4 @@
-"""Who is let in: the parties' keys at the running server, and who comes and goes."""
+"""Enrols the parties' keys at the running server, and tells which parties come and go."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnre
 from ofcl.federation.setup.folders import FILE, Federation, ServerFolder, load_server
 
 LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
-STARTING = 30.0  # seconds after which a server should answer
+STARTING = 30.0  # seconds that a server may take until it answers
 
 
 class Doorkeeper:
-    """Keeps the enrolled keys those of the federation, and tells which parties come and go.
+    """Keeps the keys at the server up to date, and tells which parties come and go.
 
     Args:
         server: The server's folder.
-        insecure: Speaks to the server without TLS.
-        ready: Is set when the keys are enrolled for the first time.
+        insecure: Whether to speak to the server without TLS.
+        ready: An event that is set here when the keys have been enrolled for the first time.
         tell: Is given each line for the user.
     """
 
@@ -37,7 +37,7 @@ class Doorkeeper:
         self._connected: set[str] = set()
 
     def watch(self) -> None:
-        """Looks after the door for ever; problems are told once, and tried again."""
+        """Repeats `_look` for ever; a problem is told once, and does not end it."""
         until = time.monotonic() + STARTING
         last_problem = ""
         while True:
@@ -55,7 +55,7 @@ class Doorkeeper:
             time.sleep(LOOK_AGAIN if self._enrolled else 0.2)
 
     def _look(self) -> None:
-        """Enrols the federation's keys if it has changed, and tells who has come or gone."""
+        """Enrols the keys if the federation has changed; tells which parties have come or gone."""
         now = load_server(self._server.folder)
         if now.federation != self._enrolled:
             self._control.register(now)
@@ -72,6 +72,7 @@ class Doorkeeper:
         self._connected = connected
 
     def _tell_listening(self, federation: Federation) -> None:
+        """Tells the user where the server listens, and how it is protected."""
         protected = "NOT encrypted" if self._insecure else "TLS, keys of the parties"
         self._tell(f"'{federation.name}' listens on port {federation.port} ({protected})")
 
@@ -84,13 +85,13 @@ def await_enrolment(
     insecure: bool,
     tell: Callable[[str], None],
 ) -> None:
-    """Waits until the server on this machine lets a party in, or refuses it, and says so.
+    """Waits until the running server has taken up that a party was added or removed.
 
     Args:
         server: The server's folder.
         party: The name of the party.
-        enrolled: True: waits until the party is let in; False: until it is refused.
-        insecure: Speaks to the server without TLS.
+        enrolled: Whether the party was added; it waits until the server lets it in, or refuses it.
+        insecure: Whether to speak to the server without TLS.
         tell: Is given each line for the user.
     """
     until = time.monotonic() + STARTING

@@ -10,22 +10,26 @@ from dataclasses import dataclass, field
 
 from ofcl.state import State
 
-ASK_AGAIN = 300.0  # seconds after which a request, or its answer, may have been lost
+ASK_AGAIN = 300.0  # seconds without an answer after which a request is sent again
 
 
 @dataclass(frozen=True)
 class SentRequest:
-    """The newest request that a party was sent."""
+    """The newest request that was sent to a party.
 
-    process: str  # the process of the party that it went to
+    Args:
+        process: The process of the party to which it was sent (`Transport.connected`).
+        time: When it was sent, in seconds.
+    """
+
+    process: str
     time: float
 
 
 class Outstanding:
     """Messages that have been sent and not been answered yet.
 
-    A party may have several of them. The answer to an older one still counts, even after the
-    request was sent once more.
+    A request may have been sent to a party several times. The answer to any of these counts.
     """
 
     def __init__(self) -> None:
@@ -42,8 +46,8 @@ class Outstanding:
 
         Args:
             party: The number of the party.
-            process: The process of the party that is connected now. If it is another one than was
-                asked, the request has died with the one before.
+            process: The process of the party that is connected now. If the request was sent to
+                another one, it has died with that process.
             now: The time, in seconds.
         """
         sent = self._newest.get(party)
@@ -52,15 +56,25 @@ class Outstanding:
         return now - sent.time >= ASK_AGAIN
 
     def add(self, message: str, party: int, process: str, now: float) -> None:
-        """Notes that a message has been sent to a process of a party."""
+        """Notes that a message has been sent.
+
+        Args:
+            message: The identifier of the message.
+            party: The number of the party.
+            process: The process of the party to which it was sent.
+            now: The time, in seconds.
+        """
         self._parties[message] = party
         self._newest[party] = SentRequest(process, now)
 
     def remove(self, message: str) -> int:
-        """Notes that a message has been answered: its party may be asked anew.
+        """Notes that a message has been answered.
+
+        Args:
+            message: The identifier of the message.
 
         Returns:
-            The party that has answered.
+            The number of the party that has answered.
         """
         party = self._parties.pop(message)
         self._newest.pop(party, None)
@@ -74,9 +88,10 @@ class Exchange:
     Args:
         contents: For the number of each party, the message for it.
         started: When the exchange began, in seconds.
-        deadline: Seconds after which it ends without those who have not answered; None: it waits.
-        outstanding: Messages on their way. Where an exchange takes over those of the one before,
-            late answers to the same question count.
+        deadline: Seconds after which it ends without the missing answers; None: it has no deadline.
+        outstanding: Messages that wait for an answer. An exchange that repeats a question takes
+            over those of the exchange before, so that late answers count.
+        answers: The answers so far, by the numbers of the parties.
     """
 
     contents: Mapping[int, State]
@@ -87,9 +102,13 @@ class Exchange:
 
     @property
     def unanswered(self) -> list[int]:
-        """The parties that have not answered."""
+        """The numbers of the parties that have not answered."""
         return [party for party in self.contents if party not in self.answers]
 
     def is_over(self, now: float) -> bool:
-        """Tells whether the deadline has passed."""
+        """Tells whether the deadline has passed.
+
+        Args:
+            now: The time, in seconds.
+        """
         return self.deadline is not None and now - self.started >= self.deadline

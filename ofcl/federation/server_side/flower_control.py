@@ -1,4 +1,4 @@
-"""The administrator's connection to Flower's server: keys of parties, who is connected, runs."""
+"""The administrator's connection to Flower's server: enrols keys, lists parties, starts runs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Node:
     """A party as Flower's server knows it.
 
     Args:
-        number: Flower's number of the node.
-        status: Flower's word for its state: online, offline, registered.
-        activated: When the party's process has connected.
-        deactivated: When it has left.
+        number: Flower's number of the party's node.
+        status: Flower's word for the node's state: online, offline, registered.
+        activated: When the party's process last connected.
+        deactivated: When the party's process last disconnected.
     """
 
     number: int
@@ -44,18 +44,18 @@ class Node:
 
     @property
     def since(self) -> str:
-        """Since when it is connected, or is not."""
+        """When the party connected or, if it is not connected, when it disconnected."""
         return self.activated if self.online else self.deactivated
 
 
 class FlowerControl:
     """The administrator's connection to the server on this machine.
 
-    Every call raises `ServerUnreachable` where no server answers.
+    Every method raises `ServerUnreachable` if no server answers.
 
     Args:
         server: The server's folder.
-        insecure: Speaks to the server without TLS.
+        insecure: Whether to speak to the server without TLS.
     """
 
     def __init__(self, server: ServerFolder, *, insecure: bool) -> None:
@@ -89,7 +89,7 @@ class FlowerControl:
         }
 
     def register(self, server: ServerFolder) -> None:
-        """Enrols the keys of all parties, and strikes off those that have left.
+        """Enrols the keys of the parties that take part, and refuses those of parties that left.
 
         Args:
             server: The server's folder as it is now.
@@ -111,11 +111,11 @@ class FlowerControl:
                     self._client.RegisterNode(RegisterNodeRequest(public_key=public, name=party))
 
     def start_run(self, app: bytes, digest: str) -> int:
-        """Starts a run of Flower's.
+        """Starts a run at Flower's server.
 
         Args:
             app: The app that Flower would ship to the parties (they ignore it).
-            digest: Its SHA-256.
+            digest: The SHA-256 of the app.
 
         Returns:
             Flower's number of the run.
@@ -130,18 +130,24 @@ class FlowerControl:
 
 
 class _Token:
-    """Shows the administrator's token with every request."""
+    """Puts the administrator's token into every request.
+
+    Args:
+        token: The token.
+    """
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     def intercept(self, context: Any, call_next: Callable[[Any], Any]) -> Any:
+        """Adds the header to a request and hands the request on, as Flower expects."""
         context.request.headers[HEADER] = self._token
         return call_next(context)
 
 
 @contextlib.contextmanager
 def _reached() -> Iterator[None]:
+    """Turns errors of the network into `ServerUnreachable`."""
     import httpx
 
     try:

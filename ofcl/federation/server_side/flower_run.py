@@ -1,7 +1,7 @@
-"""A run on Flower's server: this process starts it, and is its server's side.
+"""Starts a run on Flower's server, and makes this process the server's side of the run.
 
-Flower runs the server's side of a run as a task that its server hands out. This process takes that
-task itself, so that a run is an ordinary process and no app is started by Flower.
+For Flower, the server's side of a run is a task that its server hands out to an executor. This
+process takes that task itself, so that Flower starts no app.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
 
 STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
-GONE = 5.0  # seconds after which a server that does not answer has gone
+GONE = 5.0  # seconds after which a server that does not answer counts as gone
 
 _APP = """[project]
 name = "ofcl-run"
@@ -31,11 +31,11 @@ publisher = "ofcl"
 serverapp = "ofcl_run:app"
 clientapp = "ofcl_run:app"
 """
-"""Flower wants to ship code to the parties. This names none, and parties ignore what is shipped."""
+"""The app that Flower ships to the parties. It has no code, and parties do not download it."""
 
 
 def start_run(server: ServerFolder, control: FlowerControl) -> int:
-    """Starts a run.
+    """Starts a run; waits for a server that is just coming up.
 
     Args:
         server: The server's folder.
@@ -66,12 +66,12 @@ def start_run(server: ServerFolder, control: FlowerControl) -> int:
 
 
 def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
-    """Takes the task of a run: to be its server's side.
+    """Takes the task of a run, which makes this process the server's side of it.
 
     Args:
         server: The server's folder.
         run: Flower's number of the run.
-        insecure: Speaks to the server without TLS.
+        insecure: Whether to speak to the server without TLS.
 
     Returns:
         Flower's grid, which sends and fetches the run's messages.
@@ -111,7 +111,7 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
 
 
 def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -> Any:
-    """Flower's grid for a task; None: the task is of another run, whose process was killed."""
+    """Makes Flower's grid for a task; None: the task is of an older run that was killed."""
     from flwr.common.serde import run_from_proto
     from flwr.proto.runtime_pb2 import PullTaskInputRequest
     from flwr.supercore.task_identity import TaskIdentity
@@ -123,7 +123,7 @@ def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -
         root_certificates=authority,
         token=token,
     )
-    grid._retry_invoker.max_time = GONE  # it would try for ever
+    grid._retry_invoker.max_time = GONE  # by default it tries for ever
     task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
     if task.run.run_id != run:
         grid.close()

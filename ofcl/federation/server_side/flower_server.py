@@ -1,8 +1,8 @@
 """Flower's server (SuperLink) in this process, behind a guard.
 
-Flower's Control interface can enrol keys and start runs, and does not ask who is calling; it
-listens on the same port as the interface for parties. So the guard lets only those near it who know
-the administrator's token, which is in a file that only the server's account can read.
+Flower's Control interface can enrol keys and start runs. It does not ask who is calling, and it
+listens on the same port as the interface for parties. So the guard refuses calls to it without the
+administrator's token, which is in a file that only the server's account can read.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
-    """Lets requests pass to the paths for parties, and to Control only with the token.
+    """Lets requests pass to the paths for parties; to Control only with the administrator's token.
 
     Args:
         app: Flower's server, as an ASGI application.
         token: The administrator's token.
-        ready: Is set when the keys of the parties are enrolled and those of others struck off. No
-            party is let in before.
+        ready: Is set when the keys of the parties are enrolled, and those of parties that left are
+            refused. Before that, no party is let in.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Guard:
         self._app, self._token, self._ready = app, token.encode(), ready
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuses a request that may not reach Flower, and hands on every other."""
+        """Refuses a request that may not reach Flower; hands every other one on to Flower."""
         if scope["type"] == "http" and (refusal := self._refusal(scope)):
             status, reason = refusal
             head = {"status": status, "headers": [(b"content-type", b"text/plain")]}
@@ -59,6 +59,7 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, bytes] | None:
+        """Gives the HTTP status and text with which a request is refused; None: it may pass."""
         path: str = scope["path"]
         if path.startswith(OPEN):
             return None if self._ready.is_set() else (503, b"not ready yet")
@@ -74,7 +75,7 @@ def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: 
         server: The server's folder.
         host: The address to listen on.
         ready: Is set when parties may be let in.
-        insecure: Listens without TLS, and asks parties for no key.
+        insecure: Whether to listen without TLS, and ask parties for no key.
     """
     check_flower()
     import flwr.superlink.main as superlink
@@ -93,7 +94,7 @@ def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: 
 
 
 def _arguments(server: ServerFolder, host: str, insecure: bool) -> list[str]:
-    """Flower's command line."""
+    """Writes the command line with which Flower's server is started."""
     security = ["--insecure"]
     if not insecure:
         security = [

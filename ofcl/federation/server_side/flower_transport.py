@@ -22,19 +22,25 @@ WEEK = 7 * 24 * 3600.0  # seconds that a message may wait for its party
 
 @dataclass
 class _Arriving:
-    """An answer on its way: Flower's message without its content, and the parts of the content."""
+    """An answer of which parts may be missing.
+
+    Args:
+        head: Flower's message without its content.
+        parts: The identifiers of all parts of the content.
+        contents: The parts that have arrived, by their identifiers.
+    """
 
     head: Any
     parts: list[str]
-    contents: dict[str, bytes] = field(default_factory=dict)  # of the parts that are here
+    contents: dict[str, bytes] = field(default_factory=dict)
 
 
 class FlowerTransport:
-    """The messages of one run on Flower's server, for as long as the run is open.
+    """Sends and fetches the messages of one run on Flower's server (a `Transport`).
 
     Args:
         server: The server's folder.
-        insecure: Speaks to the server without TLS.
+        insecure: Whether to speak to the server without TLS.
         lasting: Seconds that a message may wait for its party.
 
     Raises:
@@ -52,11 +58,11 @@ class FlowerTransport:
         self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
         self._beat.start()
         self._nodes: dict[int, int] = {}  # party → Flower's number of its node
-        self._arriving: dict[str, _Arriving] = {}  # by the message that they answer
+        self._arriving: dict[str, _Arriving] = {}  # by the identifier of the message answered
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Says in words that the server has gone, or has been started again without this run."""
+        """Turns errors of the network into one that says how to go on with the run."""
         import httpx
 
         try:
@@ -68,7 +74,7 @@ class FlowerTransport:
             ) from None
 
     def connected(self) -> Mapping[int, str]:
-        """Lists who is connected; the time of connecting tells a party's processes apart."""
+        """Lists the connected parties, each with the time when its process connected."""
         with self._reached():
             nodes = self._control.nodes()
         connected = {}
@@ -94,7 +100,7 @@ class FlowerTransport:
         return str(sent[0] or "") if sent else ""
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
-        """Collects the answers that are here, whole; the next call looks at the others again."""
+        """Collects the answers of which all parts have arrived; later calls look for the rest."""
         self._arriving = {m: answer for m, answer in self._arriving.items() if m in messages}
         # Flower hands out an answer once; whoever asks for it again hears that there is none.
         if new := [message for message in messages if message not in self._arriving]:
@@ -109,7 +115,7 @@ class FlowerTransport:
         return deliveries
 
     def _look_for_answers(self, messages: list[str]) -> None:
-        """Asks the server which of these messages have answers; their contents come in parts."""
+        """Asks the server which of these messages have answers, and notes the answers' parts."""
         from flwr.common.serde import message_from_proto
         from flwr.proto.runtime_pb2 import PullAppMessagesRequest
         from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
@@ -123,9 +129,9 @@ class FlowerTransport:
             self._arriving[head.metadata.reply_to_message_id] = _Arriving(head, parts)
 
     def _delivery(self, arriving: _Arriving) -> Delivery | None:
-        """Reads an answer of which all parts are here; None: they are not, and may never be.
+        """Reads an answer; None: some of its parts have not arrived yet.
 
-        Its sender may have been killed while it sent; nobody waits for that here.
+        They may never arrive, if the party was killed while it sent them.
         """
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
         from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
@@ -156,7 +162,7 @@ class FlowerTransport:
             return Delivery({})
 
     def close(self) -> None:
-        """Reports to the server that the run is over."""
+        """Tells the server that the run is over, and closes the connection to it."""
         from flwr.common.constant import SubStatus
         from flwr.proto.runtime_pb2 import PushTaskOutputRequest
 

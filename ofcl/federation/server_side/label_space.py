@@ -1,4 +1,4 @@
-"""The labels of a federation, at its server."""
+"""The vocabulary of a federation: the labels of all parties, kept by the server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ofcl.data.live.vocabulary import Vocabulary
 
 
 class LabelSpace(Vocabulary):
-    """The vocabulary of a federation; it points out labels that look like one another.
+    """The vocabulary of a federation; it warns of labels that look like one another.
 
     Args:
         labels: The labels that are known at the beginning.
-        tell: Is told of two labels that differ in case or spaces alone.
+        tell: Is given a line for two labels that differ in case or spaces alone.
 
     >>> labels = LabelSpace(("Cat",), print)
     >>> labels.place("c at")
@@ -28,7 +28,7 @@ class LabelSpace(Vocabulary):
             self.place(label)
 
     def place(self, label: str) -> int:
-        """Gives the place of a label; a new one gets the next."""
+        """Gives the place of a label; a new label gets the next free place."""
         if label not in self:
             plain = "".join(label.casefold().split())
             if plain in self._spelled:

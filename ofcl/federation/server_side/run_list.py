@@ -1,4 +1,4 @@
-"""The runs of a federation, at its server: one at a time, and the last one can be resumed."""
+"""The runs of a federation: one at a time, and the newest can be resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STOPPING = 60.0  # seconds that a run may take to save and end
 
 
 class Runs:
-    """The list of a federation's runs, and the process that runs the one that is going on.
+    """A federation's runs: which is the newest, and whether a process is running it.
 
     Args:
         server: The server's folder.
@@ -33,10 +33,10 @@ class Runs:
 
     @contextmanager
     def only(self) -> Iterator[None]:
-        """Makes this process the only one that runs, within the context.
+        """Lets no other process run a run of this federation, within the context.
 
         Raises:
-            OfclError: If another process runs one.
+            OfclError: If another process is running one.
         """
         with self._lock.open("a+", encoding="ascii") as file:
             if not _locked(file):
@@ -48,7 +48,7 @@ class Runs:
 
     @property
     def going_on(self) -> bool:
-        """Whether a process runs one."""
+        """Whether a process is running a run."""
         if not self._lock.exists():
             return False
         with self._lock.open("a+", encoding="ascii") as file:
@@ -73,7 +73,7 @@ class Runs:
             time.sleep(0.1)
 
     def begin(self, path: Path) -> None:
-        """Notes which run is the last one.
+        """Notes that a run is the newest.
 
         Args:
             path: The run's directory.
@@ -81,13 +81,13 @@ class Runs:
         write_whole(self._server.current, json.dumps({"run": str(path.resolve())}))
 
     def last(self) -> RunDirectory | None:
-        """Finds the run that is going on, or was the last one; None: there was none yet."""
+        """Finds the newest run, finished or not; None: there was no run yet."""
         if not self._server.current.exists():
             return None
         return RunDirectory(json.loads(self._server.current.read_text(encoding="utf-8"))["run"])
 
     def unfinished(self) -> RunDirectory | None:
-        """Finds the last run, if it can be resumed."""
+        """Finds the newest run if it has begun and is not finished; None: nothing to resume."""
         run = self.last()
         return run if run is not None and run.started() and run.result() is None else None
 
@@ -101,6 +101,7 @@ class Runs:
 
 
 def _locked(file: IO[str]) -> bool:
+    """Tries to lock a file for this process; says whether it could."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -16,11 +16,11 @@ from ofcl.federation.setup.folders import ServerFolder, is_loopback
 
 
 def default_host(server: ServerFolder, *, insecure: bool) -> str:
-    """Chooses the address to listen on: all of this machine's, if others reach it by any.
+    """Chooses the address to listen on: every address, or loopback if no other machine may call.
 
     Args:
         server: The server's folder.
-        insecure: Without TLS, only this machine may reach the server.
+        insecure: Whether the server listens without TLS: then only this machine may call it.
     """
     alone = insecure or all(map(is_loopback, server.federation.hosts))
     return "127.0.0.1" if alone else "0.0.0.0"
@@ -31,13 +31,13 @@ def run_server(
 ) -> None:
     """Runs the server in this process until it is stopped; it keeps its state on the disk.
 
-    From then on everything that this process prints goes to `server/server.log`, but for a line
-    when a party comes or goes.
+    While the server runs, everything that this process prints goes to `server/server.log`. Only a
+    line when a party comes or goes is still printed to the terminal.
 
     Args:
         server: The server's folder.
         host: The address to listen on.
-        insecure: Listens without TLS, and asks parties for no key.
+        insecure: Whether to listen without TLS, and ask parties for no key.
         tell: Is given each line for the user before the server listens.
 
     Raises:
@@ -71,7 +71,10 @@ def check_port(host: str, port: int) -> None:
 
     Args:
         host: The address to listen on.
-        port: The port.
+        port: The port to listen on.
+
+    Raises:
+        OfclError: If the port cannot be listened on.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -84,7 +87,7 @@ def check_port(host: str, port: int) -> None:
 
 @contextmanager
 def _printing_to(log: Path) -> Iterator[Callable[[str], None]]:
-    """Sends what Flower prints to a file; gives a function that still prints to the terminal."""
+    """Redirects all output to a file; gives a function that still prints to the terminal."""
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal, log.open("ab") as file:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)

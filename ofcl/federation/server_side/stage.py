@@ -1,7 +1,7 @@
-"""A run between parties: the stage on which it takes place, at the server.
+"""Prepares a run between parties, at the server.
 
-The server knows no data. It makes the model from what the parties have told of their samples, and
-gives new labels their places.
+The server has no data. It builds the model from the form of samples that the parties describe, and
+decides which class each label is.
 """
 
 from __future__ import annotations
@@ -46,16 +46,19 @@ from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.update import travelling
 
-MOST_TASKS = 10_000  # of a stream
-AT_EACH_PARTY = "at each party"  # where the streams of a run are
+MOST_TASKS = 10_000  # tasks that a stream may have
+AT_EACH_PARTY = "at each party"  # stands in the settings for the name of a party's stream
 
 
 def run_settings(federation: Federation, values: State) -> Settings:
     """Makes the settings of a run between parties.
 
     Args:
-        federation: Who takes part.
+        federation: The federation.
         values: The values of a settings file and of the command line.
+
+    Raises:
+        OfclError: If a value is each party's to decide, or does not fit the federation.
     """
     if own := [name for name in values if name in AT_PARTY and name != "device"]:
         raise OfclError(
@@ -73,11 +76,11 @@ def run_settings(federation: Federation, values: State) -> Settings:
 
 
 class FederationStage:
-    """The parties of a federation, reached by a transport.
+    """A stage whose clients are the parties of a federation, reached by a transport.
 
     Args:
-        federation: Who takes part.
-        folder: The folder of the federation, for what a person is told to type.
+        federation: The federation.
+        folder: The folder of the federation, named in messages that say which command to type.
         transport: Carries messages to the parties.
     """
 
@@ -85,9 +88,14 @@ class FederationStage:
         self._federation, self._folder, self._transport = federation, folder, transport
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
-        """Makes the server and the engine that asks the parties, and trusts none of them.
+        """Makes the server, and the engine that asks the parties and checks their answers.
 
-        Of a new run, it waits until enough parties have introduced themselves.
+        A new run waits until enough parties have introduced themselves.
+
+        Args:
+            settings: The settings of the run.
+            known: The participants' state in the checkpoint of a resumed run; None: a new run.
+            hooks: How to wait, to save and to tell the user.
         """
         check_settings(settings)
 
@@ -142,22 +150,22 @@ class FederationStage:
         return Prepared(participants, engine)
 
     def _agree(self, settings: Settings, courier: Courier) -> Agreement:
-        """Asks the parties to introduce themselves, and makes an agreement of what they say."""
+        """Asks the parties to introduce themselves, and makes the agreement from that."""
         introductions = courier.introductions(self._fewest(settings))
         names = self._federation.parties
         labels, samples = agree({names[k]: introductions[k] for k in sorted(introductions)})
         return Agreement(secrets.token_hex(8), labels, len(labels), samples)
 
     def _present(self, settings: Settings) -> int:
-        """Counts the run's parties that take part in the federation."""
+        """Counts the parties of the run that have not left the federation."""
         return settings.clients - sum(number < settings.clients for number in self._federation.gone)
 
     def _fewest(self, settings: Settings) -> int:
-        """Gives the number of parties that a round needs: no more than take part."""
+        """Gives the number of parties that a round needs, at most as many as there are."""
         return min(settings.min_clients, self._present(settings))
 
     def _for_those_present(self, settings: Settings, hooks: Hooks, *, new: bool) -> Settings:
-        """Settings for the server: rounds are of the parties that are left; never of one alone."""
+        """Lowers `min_clients` and `participation` if parties have left the federation."""
         present, clients = self._present(settings), settings.clients
         if present == clients:
             return settings
@@ -173,23 +181,23 @@ class FederationStage:
             hooks.tell(
                 f"min_clients is {settings.min_clients}; as parties have left, it is {fewest} now"
             )
-        share = settings.participation * present / clients  # of all, as the server counts
+        share = settings.participation * present / clients  # the server takes it of all parties
         return settings.model_copy(update={"min_clients": fewest, "participation": share})
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type to go on with a run that was stopped."""
+        """Gives the command that resumes a stopped run."""
         return f"ofcl federation start {self._folder} --resume"
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of server and parties at the beginning of a run.
+    """The agreement between server and parties at the beginning of a run.
 
     Args:
         run: The name of the run, drawn at random.
         labels: All labels so far, in the order of their places.
-        base: How many of them were there when the run began; tasks are made of these.
-        samples: What the samples look like.
+        base: How many of the labels were known when the run began; tasks are made of these.
+        samples: The form of the samples.
     """
 
     run: str
@@ -205,7 +213,7 @@ class Agreement:
 
 
 def _settled(settings: Settings, agreement: Agreement) -> Settings:
-    """Settings with streams, or with as many tasks as the labels make."""
+    """Fills in the settings that depend on the parties' data: streams, or the number of tasks."""
     found: dict[str, Any] = {}
     if agreement.samples.way == "stream":
         found["streams"] = (AT_EACH_PARTY,) * settings.clients
@@ -218,14 +226,14 @@ def _settled(settings: Settings, agreement: Agreement) -> Settings:
 
 
 def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Dataset:
-    """A dataset without samples that has the form of the parties' samples."""
+    """Makes a dataset without samples, of the form of the parties' samples."""
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     return Dataset(name, samples.kind, x, y, x, y, labels, samples.mean, samples.std)
 
 
 def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
-    """Builds the check of everything that parties answer."""
+    """Makes the gate that checks every answer of a party."""
     statistics = settings.batchnorm == "average"
     return Gate(
         travelling(build_model(settings, dataset), statistics),

@@ -1,7 +1,7 @@
 """The folders of a federation: which files the organiser, the server and the parties have.
 
 federation.toml        name, parties, who has left, address; no secrets
-authority/             the key that signs; nobody but the organiser needs it
+authority/             the key that signs certificates; only the organiser needs it
 server/                certificate and key of the server, the parties' public keys, tokens
 <party>/               handed to that party: its key, the authority's certificate, a README
 runs/                  the run directories, at the server
@@ -31,8 +31,8 @@ class Federation:
 
     Args:
         name: The name of the federation.
-        parties: The names of all parties, also of those that have left. Their places are the
-            numbers of the clients.
+        parties: The names of all parties, also of those that have left. A party's place in this
+            list is its number.
         hosts: Names and addresses by which parties reach the server.
         port: The server's port.
         left: The parties that do not take part any more.
@@ -51,7 +51,7 @@ class Federation:
 
     @property
     def gone(self) -> frozenset[int]:
-        """The numbers of the parties that have left; no other party gets them."""
+        """The numbers of the parties that have left; a new party never gets one of them."""
         return frozenset(map(self.parties.index, self.left))
 
     @property
@@ -62,7 +62,7 @@ class Federation:
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """The files that the server needs, and keeps.
+    """The paths of the files that the server needs, and of those that it writes.
 
     Args:
         folder: The folder of the federation.
@@ -87,10 +87,10 @@ class ServerFolder:
         return self._server / "listening"
 
     def listen_on(self, host: str) -> None:
-        """Notes where the server can be reached on its own machine.
+        """Notes at which address commands on the same machine reach the server.
 
         Args:
-            host: The address that it listens on.
+            host: The address that the server listens on.
 
         Raises:
             OfclError: If the server's certificate is not for this host.
@@ -117,11 +117,11 @@ class ServerFolder:
 
     @property
     def key(self) -> Path:
-        """The key of that certificate."""
+        """The private key of the server's certificate."""
         return self._server / "server.key"
 
     def expiry(self) -> str | None:
-        """Warns in words that the certificate expires soon; None: it is good for long enough."""
+        """Gives a warning if the certificate expires soon or has expired; None: it is fine."""
         days = min(days_left(path.read_bytes()) for path in (self.certificate, self.authority))
         if days > RENEW_BEFORE:
             return None
@@ -130,7 +130,7 @@ class ServerFolder:
 
     @property
     def secret(self) -> Path:
-        """The secret that the process of a run shows, so that Flower hands it the run's task."""
+        """The file of the secret by which Flower's server knows the process of a run."""
         return self._server / "executor.secret"
 
     @property
@@ -145,7 +145,7 @@ class ServerFolder:
 
     @property
     def current(self) -> Path:
-        """The file that names the run that is going on, or was the last."""
+        """The file that names the newest run."""
         return self._server / "current.json"
 
     def token(self) -> str:
@@ -153,13 +153,13 @@ class ServerFolder:
         return (self._server / "admin.token").read_text(encoding="ascii").strip()
 
     def public_keys(self) -> dict[str, Path]:
-        """Lists the files with the public keys of the parties that take part, by name."""
+        """Gives the file of the public key of each party that takes part, by the party's name."""
         return {party: self._server / "keys" / f"{party}.pub" for party in self.federation.present}
 
 
 @dataclass(frozen=True)
 class PartyFolder:
-    """The files that a party was handed, and keeps.
+    """The paths of the files that a party was handed, and of those that it writes.
 
     Args:
         folder: The party's folder.
@@ -187,10 +187,10 @@ class PartyFolder:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Makes this process the only one that uses the folder, within the context.
+        """Locks the folder for this process, within the context.
 
         Raises:
-            OfclError: If another process is this party, or changes its memory.
+            OfclError: If another process has locked it: it runs this party, or changes its memory.
         """
         with (self.folder / "lock").open("w") as file:
             try:
@@ -209,7 +209,7 @@ def load_server(folder: Path) -> ServerFolder:
         folder: The folder that `ofcl federation init` has made.
 
     Raises:
-        OfclError: If it is no such folder.
+        OfclError: If the folder is not a federation.
     """
     path = folder / FILE
     if not path.exists():
@@ -229,7 +229,7 @@ def load_party(folder: Path) -> PartyFolder:
         folder: The folder that the party was handed.
 
     Raises:
-        OfclError: If it is no such folder.
+        OfclError: If the folder is not a party's.
     """
     path = folder / PARTY_FILE
     if not path.exists():
@@ -243,12 +243,12 @@ def load_party(folder: Path) -> PartyFolder:
 
 
 def bracketed(host: str) -> str:
-    """Writes a host as it stands before a port: IPv6 in brackets."""
+    """Puts an IPv6 address in brackets, so that a port can follow; leaves other hosts alone."""
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Tells whether a host is this machine, and no other machine can reach it."""
+    """Tells whether a host is a loopback address, which only this machine can reach."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

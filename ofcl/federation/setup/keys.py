@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-YEARS = 10  # that the authority lasts
-DAYS = 825  # that the server's certificate lasts
+YEARS = 10  # for which the authority's certificate is valid
+DAYS = 825  # for which the server's certificate is valid
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PartyKey:
 
 
 def make_authority(name: str) -> Certified:
-    """Makes an authority for one federation, which signs for itself.
+    """Makes the certificate authority of one federation, with a self-signed certificate.
 
     Args:
         name: The name of the federation.
@@ -68,10 +68,10 @@ def make_authority(name: str) -> Certified:
 
 
 def certify(authority: Certified, hosts: Sequence[str]) -> Certified:
-    """Makes a key for a server, and a certificate for it.
+    """Makes a private key for a server, and a certificate for the key.
 
     Args:
-        authority: Signs the certificate.
+        authority: The authority that signs the certificate.
         hosts: The names and addresses of the server.
     """
     from cryptography import x509
@@ -96,7 +96,7 @@ def certify(authority: Certified, hosts: Sequence[str]) -> Certified:
 
 
 def days_left(certificate: bytes) -> int:
-    """Counts the days for which a certificate is good; below 0: since when it is not.
+    """Counts the days until a certificate expires; negative if it has expired.
 
     Args:
         certificate: The certificate, as PEM.
@@ -108,6 +108,7 @@ def days_left(certificate: bytes) -> int:
 
 
 def _distinguished_name(common: str) -> x509.Name:
+    """Makes the X.509 name with a common name."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -117,6 +118,7 @@ def _distinguished_name(common: str) -> x509.Name:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
+    """Begins a certificate that is valid from now on for so many days."""
     from cryptography import x509
 
     now = datetime.datetime.now(datetime.UTC)
@@ -132,6 +134,7 @@ def _builder(
 
 
 def _usage(signs: bool) -> x509.KeyUsage:
+    """Says what a key is for: to sign certificates (an authority), or to prove who a server is."""
     from cryptography import x509
 
     return x509.KeyUsage(
@@ -142,6 +145,7 @@ def _usage(signs: bool) -> x509.KeyUsage:
 
 
 def _alternative(host: str) -> x509.GeneralName:
+    """Makes the entry of a certificate for a host: an IP address, or a DNS name."""
     from cryptography import x509
 
     try:
@@ -155,6 +159,7 @@ def _signed(
     key: ec.EllipticCurvePrivateKey,
     signing: ec.EllipticCurvePrivateKey,
 ) -> Certified:
+    """Signs a certificate; gives it with the private key that it is for."""
     from cryptography.hazmat.primitives import hashes, serialization
 
     pem = serialization.Encoding.PEM

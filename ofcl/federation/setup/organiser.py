@@ -18,18 +18,18 @@ from ofcl.federation.setup.party_readme import party_readme
 from ofcl.settings.files import to_toml
 from ofcl.storage.atomic_files import write_whole
 
-RESERVED = {"authority", "server", "runs"}
+RESERVED = {"authority", "server", "runs"}  # folders of a federation: no names for parties
 
 
 def create(folder: Path, federation: Federation) -> None:
     """Makes the folder of a federation, with all keys and a folder for each party.
 
     Args:
-        folder: A new folder.
-        federation: Who takes part, and where the server is.
+        folder: The folder to be made.
+        federation: The parties, and where the server is.
 
     Raises:
-        OfclError: If the folder exists, or a name or host cannot be used.
+        OfclError: If the folder has files already, or a name or host cannot be used.
     """
     _check(federation)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -50,7 +50,7 @@ def create(folder: Path, federation: Federation) -> None:
 
 
 def add_party(folder: Path, party: str) -> None:
-    """Makes the folder and the key of one more party; runs that begin from now on have it.
+    """Makes the folder and the key of one more party, which takes part in runs from now on.
 
     Args:
         folder: The folder of the federation.
@@ -71,14 +71,14 @@ def add_party(folder: Path, party: str) -> None:
 
 
 def remove_party(folder: Path, party: str) -> None:
-    """Lets a party take part no more: its key is refused, and no run waits for it.
+    """Removes a party: the server refuses its key, and no run waits for it any more.
 
     Args:
         folder: The folder of the federation.
         party: The name of the party.
 
     Raises:
-        OfclError: If it does not take part, or is the only one.
+        OfclError: If no such party takes part, or it is the only one.
     """
     with _changing(folder) as federation:
         if party not in federation.present:
@@ -94,10 +94,10 @@ def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
 
     Args:
         folder: The folder of the federation.
-        hosts: Other names and addresses of the server; none: as before.
+        hosts: New names and addresses of the server; empty: they stay as they are.
 
     Raises:
-        OfclError: If the authority is not there, or is not the one that the parties know.
+        OfclError: If the folder of the authority is missing, or the parties know another authority.
     """
     with _changing(folder) as federation:
         known = load_server(folder).authority.read_bytes()
@@ -123,8 +123,8 @@ def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
 
 @contextmanager
 def _changing(folder: Path) -> Iterator[Federation]:
-    """Gives the federation as it is, and lets no other process change it within the context."""
-    load_server(folder)  # says what is wrong with the folder
+    """Gives the federation, and keeps other processes from changing it within the context."""
+    load_server(folder)  # raises if the folder is not a federation
     path = folder / "server" / "changing.lock"
     with path.open("w") as file:
         _hand_over(path)
@@ -133,7 +133,10 @@ def _changing(folder: Path) -> Iterator[Federation]:
 
 
 def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
-    """Writes key and certificate; both new files are there before one takes its place."""
+    """Makes and writes the server's key and certificate.
+
+    Both are written under other names and then renamed, so that neither is ever half written.
+    """
     loopback = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
     certified, server = certify(authority, [*hosts, *loopback]), folder / "server"
     (server / "server.key.new").unlink(missing_ok=True)
@@ -144,7 +147,7 @@ def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) ->
 
 
 def _enrol(folder: Path, federation: Federation, party: str) -> None:
-    """Makes the folder of a party."""
+    """Makes the folder of a party with its files, and keeps its public key at the server."""
     (folder / party).mkdir(mode=0o700)
     key = make_party_key()
     _write_secret(folder / party / "key", key.private)
@@ -157,6 +160,7 @@ def _enrol(folder: Path, federation: Federation, party: str) -> None:
 
 
 def _save(folder: Path, federation: Federation) -> None:
+    """Writes the file of the federation."""
     values = {"name": federation.name, "parties": list(federation.parties),
               "hosts": list(federation.hosts), "port": federation.port,
               "left": list(federation.left)}  # fmt: skip
@@ -180,13 +184,14 @@ def _write_public(path: Path, content: bytes) -> None:
 
 
 def _hand_over(path: Path) -> None:
-    """Gives a file to its folder's owner: an administrator may work for the server's user."""
+    """Makes the owner of a file's folder its owner, too: root may act for the server's account."""
     owner = path.parent.stat()
     if owner.st_uid != path.stat().st_uid:
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _check(federation: Federation) -> None:
+    """Refuses names of parties and hosts that cannot be used."""
     if not federation.parties:
         raise OfclError("a federation needs parties: --clients hospital-a,hospital-b")
     seen: dict[str, str] = {}
