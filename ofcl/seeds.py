@@ -50,6 +50,28 @@ def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
     return np.random.default_rng(derive(seed, *purpose))
 
 
+def scattered(seed: int, numbers: np.ndarray) -> np.ndarray:
+    """Draws one value between 0 and 1 for each number, the same whenever it is asked for.
+
+    For draws that belong to a sample: nothing has to be saved to have them again. The numbers are
+    mixed as SplitMix64 does (Steele et al. 2014).
+
+    >>> bool((scattered(1, np.array([5, 6])) == scattered(1, np.array([4, 5, 6]))[1:]).all())
+    True
+
+    Args:
+        seed: A seed of 63 bits, as `derive` gives.
+        numbers: Integers (n,), not negative.
+    """
+    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed += np.uint64(seed)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    drawn: np.ndarray = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return drawn
+
+
 @contextmanager
 def private(seed: int, *purpose: str | int) -> Iterator[None]:
     """Seeds PyTorch's global generator for a block of code, and restores it afterwards.

@@ -19,11 +19,13 @@ import torch
 from torch import Tensor
 
 from ofcl.compute.devices import Transfer
+from ofcl.memory.choice import rows_to_compare
 from ofcl.memory.contents import Contents
 from ofcl.memory.expiry import Expiry
 from ofcl.memory.offer import Offer
 from ofcl.memory.policy import Policy
 from ofcl.memory.rekeying import rows_to_key
+from ofcl.memory.replay_order import ReplayDraw, class_by_class, uncertain_first
 from ofcl.memory.shares import SHARE_RULES, even_shares
 from ofcl.memory.table import Samples
 from ofcl.state import State
@@ -48,6 +50,8 @@ class Memory:
         device: Where the samples lie; None: where the first one is.
         age: A sample is forgotten when so many others have arrived after it; None: never.
         days: A sample is forgotten after so many days; None: never.
+        replay_draw: How samples are drawn for replay: all alike, class by class, or uncertain ones
+            more often.
     """
 
     def __init__(
@@ -59,8 +63,10 @@ class Memory:
         device: torch.device | None = None,
         age: int | None = None,
         days: float | None = None,
+        replay_draw: ReplayDraw = "uniform",
     ) -> None:
         self.size, self.policy, self.rule = size, policy, rule
+        self._replay_draw = replay_draw
         self._generator = generator
         self._contents, self._expiry = Contents(size, device), Expiry(age, days)
         self._arrived = 0  # samples so far
@@ -121,9 +127,31 @@ class Memory:
         # The released code does not score past tasks' classes: it cuts them from the end.
         by_key = shares.keys() & set(current) if released else set(shares)
         crowded = [rows[c] for c in sorted(by_key)]
-        to_key = rows_to_key(contents.table, policy.rekey, crowded, new, together=not released)
-        keys = [(some, Transfer(policy.key(contents.samples_at(some, x)))) for some in to_key]
-        self._offer = Offer(x, classes, rows, shares, by_key, keys)
+        table = contents.table
+        to_key = rows_to_key(
+            table,
+            policy.rekey,
+            crowded,
+            new,
+            together=not released,
+            priority=policy.choice.priority,
+        )
+        keys = []
+        for some in to_key:
+            samples, labels = contents.samples_at(some, x), torch.from_numpy(table.y[some])
+            keys.append((some, Transfer(policy.keys(samples, labels))))
+        compared = self._compared(crowded, x) if policy.choice.by_distance else None
+        self._offer = Offer(x, classes, rows, shares, by_key, keys, policy, compared)
+
+    def _compared(
+        self, crowded: list[np.ndarray], offered: Tensor
+    ) -> tuple[np.ndarray, Transfer] | None:
+        """Measures how far the samples of crowded classes are from each other."""
+        rows = rows_to_compare(self._contents.table, crowded, self._arrived)
+        if self.policy.scorer is None or not len(rows):
+            return None
+        samples = self._contents.samples_at(rows, offered)
+        return rows, Transfer(self.policy.scorer.distances_between(samples))
 
     def draw(self, n: int, exclude_task: int | None = None, times: int = 1) -> Tensor:
         """Draws the places of different samples at random.
@@ -140,8 +168,21 @@ class Memory:
         places = contents.places()
         if exclude_task is not None:
             places = places[contents.table.task[places] != exclude_task]
-        shuffled = (torch.randperm(len(places), generator=self._generator) for _ in range(times))
-        return torch.from_numpy(places)[torch.stack([order[:n] for order in shuffled])]
+        orders = [self._replay_order(places) for _ in range(times)]
+        return torch.from_numpy(places)[torch.stack([order[:n] for order in orders])]
+
+    def _replay_order(self, places: np.ndarray) -> Tensor:
+        """Draws an order of the samples at these places, in which they are replayed."""
+        table = self._contents.table
+        match self._replay_draw:
+            case "uniform":
+                return torch.randperm(len(places), generator=self._generator)
+            case "class":
+                return class_by_class(table.y[places], self._generator)
+            case "key":
+                keys = table.key[places]
+                uncertain = -keys if self.policy.reversed else keys
+                return uncertain_first(uncertain, self._generator)
 
     def at(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the samples at these places, and their classes."""
@@ -168,12 +209,16 @@ class Memory:
         contents = self._settled()
         if self.policy.scorer is not None:
             self.policy.scorer.round_passed("after-round")
+        if self.policy.ranks is not None:
+            self.policy.ranks.begin_time()
         contents.table.stale[:] = True
 
     def state(self) -> State:
         """Returns everything, for a checkpoint."""
+        ranks = {} if self.policy.ranks is None else {"ranks": self.policy.ranks.state()}
         return {
             **self._settled().state(),
+            **ranks,
             "generator": self._generator.get_state(),
             "scorer": self.policy.scorer.state() if self.policy.scorer else None,
             "arrived": self._arrived,
@@ -186,6 +231,8 @@ class Memory:
         self._generator.set_state(state["generator"])
         if self.policy.scorer is not None:
             self.policy.scorer.load_state(state["scorer"])
+        if self.policy.ranks is not None:
+            self.policy.ranks.load_state(state["ranks"])
         self._arrived, self._offer = int(state["arrived"]), None
         # Checkpoints of earlier versions have neither of these two.
         self._dropped = state.get("dropped", torch.empty(0)).numpy()

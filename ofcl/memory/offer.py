@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from ofcl.compute.devices import Transfer
+from ofcl.memory.policy import Policy
 from ofcl.memory.table import Table
 
 
@@ -24,6 +25,8 @@ class Offer:
         shares: The room of each crowded class: one that has more rows than its share.
         by_key: The crowded classes of which the smallest keys stay; of others, the first rows do.
         keys: Rows, and the keys that were computed for them.
+        policy: Which samples stay.
+        compared: Rows, and the distances between their samples; None if nobody asks for them.
     """
 
     x: Tensor
@@ -32,6 +35,8 @@ class Offer:
     shares: dict[int, int]
     by_key: set[int]
     keys: list[tuple[np.ndarray, Transfer]]
+    policy: Policy
+    compared: tuple[np.ndarray, Transfer] | None = None
 
     def decide(self, table: Table) -> tuple[dict[int, np.ndarray], np.ndarray]:
         """Decides which rows stay, after it has written the new keys into the table.
@@ -39,14 +44,30 @@ class Offer:
         Returns:
             The rows that stay, by class in ascending order, and the rows that go.
         """
-        for rows, keys in self.keys:
-            table.key[rows], table.stale[rows] = keys.numpy(), False
+        for rows, transfer in self.keys:
+            keys = transfer.numpy()
+            if self.policy.ranks is not None:
+                keys = self.policy.ranks.rank(keys, table.y[rows], table.id[rows])
+            table.key[rows], table.stale[rows] = keys, False
         staying, going = dict(self.rows), [np.empty(0, dtype=np.int64)]
         for c, share in self.shares.items():
             rows = self.rows[c]
             if c in self.by_key:
-                rows = rows[np.argsort(table.key[rows], kind="stable")]
+                apart = self._distances(rows)
+                keys, arrivals = table.key[rows], table.id[rows]
+                rows = rows[self.policy.choice.order(keys, arrivals, apart, share)]
             staying[c] = rows[:share]
             going.append(rows[share:])
         staying = {c: rows for c, rows in sorted(staying.items()) if len(rows)}
         return staying, np.concatenate(going)
+
+    def _distances(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the distances between the samples of a class, infinite where not measured."""
+        if self.compared is None:
+            return np.empty((0, 0))
+        measured, transfer = self.compared
+        apart = np.full((len(rows), len(rows)), np.inf)
+        among = np.flatnonzero(np.isin(rows, measured))
+        places = np.searchsorted(measured, rows[among])
+        apart[np.ix_(among, among)] = transfer.numpy()[np.ix_(places, places)]
+        return apart

@@ -9,15 +9,19 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ofcl.memory.choice import Choice
+from ofcl.memory.ranks import Ranks
 from ofcl.uncertainty.scorer import Scorer
 
-Key = Callable[[Tensor], Tensor]
-"""Samples (n, …) → the numbers (n,) to sort them by; the smallest stay."""
+Key = Callable[..., Tensor]
+"""Samples (n, …) → the numbers (n,) to sort them by; the smallest stay. The key of a policy that is
+`labelled` takes the samples' classes (n,) too."""
 
-Rekey = Literal["never", "at-risk", "every-round", "every-batch"]
+Rekey = Literal["never", "on-arrival", "at-risk", "every-round", "every-batch"]
 """When keys are computed anew.
 
-- `never`: a key is computed once and kept.
+- `never`: a key is computed once, when it is needed, and kept.
+- `on-arrival`: a key is computed once, when the sample arrives, and kept.
 - `at-risk`: after a round, with every mini-batch for the samples that would go first, half as many
   as it has samples.
 - `every-round`: after a round, once for all samples.
@@ -34,12 +38,25 @@ class Policy:
         balanced: Whether every class has a share of the room; otherwise all samples compete.
         rekey: When keys are computed anew.
         scorer: The model that the keys depend on, if they depend on one.
+        labelled: Whether the key depends on the samples' classes too.
+        choice: Which samples of a class stay, given their keys; by default those with the smallest.
+        ranks: Turns keys into ranks among keys of the same time; None: they stay as they are. Keys
+            must be computed on arrival.
+        reversed: Whether a small key means that a sample is uncertain.
     """
 
     key: Key
     balanced: bool = True
     rekey: Rekey = "never"
     scorer: Scorer | None = None
+    labelled: bool = False
+    choice: Choice = Choice()  # noqa: RUF009 (it is frozen)
+    ranks: Ranks | None = None
+    reversed: bool = False
+
+    def keys(self, x: Tensor, y: Tensor) -> Tensor:
+        """Computes the keys of samples (n, …) of the classes y (n,)."""
+        return self.key(x, y) if self.labelled else self.key(x)
 
 
 def random_key(generator: torch.Generator) -> Key:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ofcl.memory.choice import Priority, keep_key
 from ofcl.memory.policy import Rekey
 from ofcl.memory.table import Table
 
@@ -21,6 +22,7 @@ def rows_to_key(
     new: np.ndarray,
     *,
     together: bool,
+    priority: Priority = keep_key,
 ) -> list[np.ndarray]:
     """Returns the rows whose keys are to be computed, in groups that are computed at once.
 
@@ -30,10 +32,14 @@ def rows_to_key(
         crowded: The rows of each crowded class.
         new: The rows of the mini-batch on offer.
         together: Whether all crowded classes are one group, or each is its own.
+        priority: Of the policy's choice: who would go first.
     """
     if rekey == "at-risk":
-        return [np.concatenate([rows_at_risk(table, crowded, (len(new) + 1) // 2), new])]
+        at_risk = rows_at_risk(table, crowded, (len(new) + 1) // 2, priority)
+        return [np.concatenate([at_risk, new])]
     match rekey:
+        case "on-arrival":
+            return [new]
         case "every-batch":
             groups = list(crowded)
         case "every-round":
@@ -45,14 +51,20 @@ def rows_to_key(
     return [rows for rows in groups if len(rows)]
 
 
-def rows_at_risk(table: Table, crowded: Sequence[np.ndarray], most: int) -> np.ndarray:
+def rows_at_risk(
+    table: Table, crowded: Sequence[np.ndarray], most: int, priority: Priority = keep_key
+) -> np.ndarray:
     """Returns at most so many rows with a key from before a round: those that would go first.
 
-    The largest key of each class, then the second largest of each, and so on.
+    The largest priority of each class, then the second largest of each, and so on.
     """
+
+    def negative(rows: np.ndarray) -> np.ndarray:
+        return -priority(table.key[rows], table.id[rows])
+
     none = np.empty(0, dtype=np.int64)
     stale = [rows[table.stale[rows]] for rows in crowded]
-    largest = [rows[np.argsort(-table.key[rows], kind="stable")][:most] for rows in stale]
+    largest = [rows[np.argsort(negative(rows), kind="stable")][:most] for rows in stale]
     rows = np.concatenate([none, *largest])
     ranks = np.concatenate([none, *(np.arange(len(of_class)) for of_class in largest)])
-    return rows[np.lexsort((-table.key[rows], ranks))][:most]
+    return rows[np.lexsort((negative(rows), ranks))][:most]

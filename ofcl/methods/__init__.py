@@ -67,7 +67,7 @@ def scored(summary: str, score: str) -> Method:
 
     Args:
         summary: What it does, in a few words.
-        score: The name of the score in `ofcl.uncertainty.scores.SCORES`.
+        score: The name of the score in `ofcl.uncertainty.scores`.
     """
     return Method(summary, policies.by_score(score), score=score)
 
@@ -81,6 +81,7 @@ METHODS: dict[str, Method] = {
     "rc": scored("class-balanced by ratio of confidence", "rc"),
     "en": scored("class-balanced by entropy", "en"),
     "bi": scored("class-balanced by Bregman information (the paper's)", "bi"),
+    "loss": scored("class-balanced by the mean loss of perturbed copies", "loss"),
     "mfcl": Method(
         "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
         generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_generator.refuses),

@@ -13,6 +13,10 @@ from ofcl.memory.policy import Rekey
 from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.scorer import Scorer
 
+Keep = Literal["bottom", "top", "weighted", "spread", "diverse"]
+"""Which samples of a class stay: the least uncertain, the most uncertain, a weighted draw, spread
+over the range of scores, or far from each other."""
+
 
 @dataclass(frozen=True)
 class PolicyParts:
@@ -21,14 +25,20 @@ class PolicyParts:
     Args:
         generator: Draws random keys.
         make_scorer: Makes the scorer of a score's name.
-        keep: Whether the least uncertain samples stay, or the most uncertain.
+        keep: Which samples of a class stay, by their score (`methods.policies.by_score`).
         rescore: When samples that are remembered are scored again.
+        beta: The power of the score in a weighted reservoir.
+        scale: Whether scores are compared as they are, or by their rank at the time of arrival.
+        seed: The seed of draws that belong to a sample, different for each client.
     """
 
     generator: torch.Generator
     make_scorer: Callable[[str], Scorer]
-    keep: Literal["bottom", "top"] = "bottom"
+    keep: Keep = "bottom"
     rescore: Rekey = "every-round"
+    beta: float = -0.5
+    scale: Literal["raw", "rank"] = "raw"
+    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ofcl.memory.policy import Key, Policy, random_key
+from torch import Tensor
+
+from ofcl.memory.choice import DIVERSE, SPREAD, Choice, weighted
+from ofcl.memory.policy import Policy, random_key
+from ofcl.memory.ranks import Ranks
 from ofcl.methods.parts import PolicyParts
+from ofcl.uncertainty.scores import LABELLED_SCORES
 
 
 def reservoir(parts: PolicyParts) -> Policy:
@@ -30,20 +35,44 @@ def class_balanced(parts: PolicyParts) -> Policy:
 def by_score(score: str) -> Callable[[PolicyParts], Policy]:
     """Returns a function that makes the policy of one of the paper's methods.
 
-    Of each class, the least uncertain samples stay (`bottom`), or the most uncertain (`top`).
+    Of each class, the least uncertain samples stay (`bottom`), the most uncertain (`top`), a draw
+    that prefers some (`weighted`), samples spread over the range of scores (`spread`), or samples
+    that are far from each other (`diverse`). Scores that are compared by rank are computed once,
+    on arrival.
 
     Args:
-        score: The name of a score in `ofcl.uncertainty.scores.SCORES`.
+        score: The name of a score in `ofcl.uncertainty.scores`.
     """
 
     def policy(parts: PolicyParts) -> Policy:
-        scorer = parts.make_scorer(score)
-        keys: dict[
-            str, Key
-        ] = {  # `ofcl bench` replaces the method, so it is looked up in each call
-            "bottom": lambda x: scorer.uncertainty_of(x),
-            "top": lambda x: -scorer.uncertainty_of(x),
-        }
-        return Policy(keys[parts.keep], rekey=parts.rescore, scorer=scorer)
+        scorer, top = parts.make_scorer(score), parts.keep == "top"
+
+        def key(x: Tensor, *y: Tensor) -> Tensor:
+            # `ofcl bench` replaces the method, so it is looked up in each call.
+            uncertainty = scorer.uncertainty_of(x, *y)
+            return -uncertainty if top else uncertainty
+
+        by_rank = parts.scale == "rank"
+        return Policy(
+            key,
+            rekey="on-arrival" if by_rank else parts.rescore,
+            scorer=scorer,
+            labelled=score in LABELLED_SCORES,
+            choice=_choice(parts),
+            ranks=Ranks(parts.seed) if by_rank else None,
+            reversed=top,
+        )
 
     return policy
+
+
+def _choice(parts: PolicyParts) -> Choice:
+    match parts.keep:
+        case "weighted":
+            return weighted(parts.beta, parts.seed)
+        case "spread":
+            return SPREAD
+        case "diverse":
+            return DIVERSE
+        case "bottom" | "top":
+            return Choice()

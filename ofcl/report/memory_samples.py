@@ -117,7 +117,7 @@ def _uncertainty(run: RunView, keys: Tensor) -> Tensor:
     """Turns the keys by which a policy sorts into uncertainty; NaN where it is not known."""
     if METHODS[run.settings.method].score is None:
         return torch.full_like(keys, torch.nan, dtype=torch.double)
-    return keys.double() if run.settings.keep == "bottom" else -keys.double()
+    return -keys.double() if run.settings.keep == "top" else keys.double()
 
 
 def _some_of_each_class(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:

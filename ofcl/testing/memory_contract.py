@@ -11,7 +11,7 @@ import torch
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.memory.policy import Policy, Rekey
-from ofcl.methods.parts import PolicyParts
+from ofcl.methods.parts import Keep, PolicyParts
 from ofcl.models.mlp import MLP
 from ofcl.seeds import generator, private
 from ofcl.testing.contract import find_difference, require, save_and_read, untouched_generators
@@ -23,10 +23,12 @@ SIZE = 12
 CLASSES, FEATURES = 5, 3
 BATCHES, BATCHES_BETWEEN_ROUNDS = 18, 4
 
-CHOICES: tuple[tuple[Rekey, Literal["bottom", "top"]], ...] = (
-    ("never", "bottom"), ("at-risk", "top"), ("every-round", "bottom"), ("every-batch", "top"),
+CHOICES: tuple[tuple[Rekey, Keep, Literal["raw", "rank"]], ...] = (
+    ("never", "bottom", "raw"), ("at-risk", "top", "raw"), ("every-round", "bottom", "raw"),
+    ("every-batch", "top", "raw"), ("on-arrival", "weighted", "raw"), ("at-risk", "spread", "rank"),
+    ("at-risk", "diverse", "raw"),
 )  # fmt: skip
-"""The values of two settings, `rescore` and `keep`, with which a policy is made."""
+"""The values of three settings with which a policy is made: `rescore`, `keep`, `score_scale`."""
 
 MakePolicy = Callable[[PolicyParts], Policy]
 
@@ -43,21 +45,21 @@ def check_policy(make_policy: MakePolicy) -> None:
     Raises:
         ContractBroken: If one of these promises is not kept.
     """
-    for rescore, keep in CHOICES:
-        _check_policy_with(make_policy, rescore, keep)
+    for rescore, keep, scale in CHOICES:
+        _check_policy_with(make_policy, rescore, keep, scale)
 
 
 def _check_policy_with(
-    make_policy: MakePolicy, rescore: Rekey, keep: Literal["bottom", "top"]
+    make_policy: MakePolicy, rescore: Rekey, keep: Keep, scale: Literal["raw", "rank"]
 ) -> None:
     def make_memory() -> Memory:
         draws = generator(0, "memory of a policy")
-        policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore))
+        policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore, scale=scale))
         return Memory(SIZE, policy, draws)
 
     with untouched_generators("a policy"):
         x = torch.randn(4, FEATURES, generator=generator(0, "keys of a policy"))
-        keys = make_memory().policy.key(x)
+        keys = make_memory().policy.keys(x, torch.arange(4) % CLASSES)
     require(
         keys.shape == (4,) and keys.is_floating_point() and bool(keys.isfinite().all()),
         f"a policy gives each sample a finite key: of 4 samples came {keys.tolist()}",

@@ -1,0 +1,150 @@
+"""Choices: which samples of a class stay where it has more of them than room.
+
+The key of a sample is its uncertainty, or a random number. The plain choice keeps the smallest
+keys. Others draw samples with a preference for some keys, spread them over the range of the keys,
+or keep samples apart whose features are near each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ofcl.memory.table import Table
+from ofcl.seeds import scattered
+
+Priority = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""The keys (n,) of samples, and the numbers of their arrivals (n,) → priorities (n,); whoever has
+the largest would go first."""
+
+Thinning = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""The priorities (n,) of a class's samples, the distances between them (n, n), infinite where
+nobody has measured, and how many may stay → a mask of those that stay (n,)."""
+
+MOST_COMPARED = 64  # samples of a class whose distances are measured with a mini-batch
+LEAST_SCORE = 1e-12  # a power of zero would be infinite, or not a number
+
+
+def keep_key(key: np.ndarray, arrival: np.ndarray) -> np.ndarray:
+    """Returns the keys themselves: the smallest stay."""
+    return key
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which samples of a class stay.
+
+    Args:
+        priority: Turns keys into priorities; those with the smallest stay.
+        thinning: Chooses among all samples of a class at once instead; None: by priority alone.
+        by_distance: Whether the thinning looks at the distances between samples.
+    """
+
+    priority: Priority = keep_key
+    thinning: Thinning | None = None
+    by_distance: bool = False
+
+    def order(
+        self, key: np.ndarray, arrival: np.ndarray, distances: np.ndarray, room: int
+    ) -> np.ndarray:
+        """Orders the samples of a class so that those that stay come first.
+
+        Args:
+            key: The key of each sample (n,).
+            arrival: The number of its arrival (n,).
+            distances: The distances between samples (n, n); empty unless `by_distance`.
+            room: How many may stay.
+        """
+        priority = self.priority(key, arrival)
+        if self.thinning is None:
+            return np.argsort(priority, kind="stable")
+        return np.argsort(~self.thinning(priority, distances, room), kind="stable")
+
+
+def weighted(beta: float, seed: int) -> Choice:
+    """Makes the choice of a weighted reservoir: samples are drawn, some of them more likely.
+
+    The priority of a sample is an exponential draw of its own times score^β, so that it stays with
+    a weight of score^−β (Efraimidis & Spirakis 2006). β = 0 draws as CBR does, β < 0 prefers
+    uncertain samples, and a large β keeps the least uncertain as `bottom` does. The draw belongs to
+    the sample: it is the same when the sample is scored again.
+
+    >>> scores, arrivals = np.array([1.0, 4.0]), np.array([7, 7])
+    >>> even, uncertain = (weighted(beta, seed=1).priority(scores, arrivals) for beta in (0, -0.5))
+    >>> bool(even[0] == even[1]), bool(uncertain[0] == 2 * uncertain[1])
+    (True, True)
+
+    Args:
+        beta: The power β of the score.
+        seed: The seed of the draws, different for each client.
+    """
+
+    def priority(key: np.ndarray, arrival: np.ndarray) -> np.ndarray:
+        scores = np.maximum(key.astype(np.float64), LEAST_SCORE)
+        drawn: np.ndarray = -np.log(scattered(seed, arrival)) * scores**beta
+        return drawn
+
+    return Choice(priority)
+
+
+def thin_evenly(priority: np.ndarray, distances: np.ndarray, room: int) -> np.ndarray:
+    """Spreads the samples that stay over the range of their priorities.
+
+    The sample whose two neighbours in this range are nearest to each other goes, and so on. The
+    two ends of the range stay.
+
+    >>> thin_evenly(np.array([0.0, 1.0, 5.0, 9.0, 10.0]), np.empty(0), 3).tolist()
+    [True, False, True, False, True]
+    """
+    order = np.argsort(priority, kind="stable")
+    while len(order) > room:
+        values = priority[order]
+        inner = values[2:] - values[:-2]  # what would be between the neighbours of each
+        goes = int(np.argmin(inner)) + 1 if len(inner) else len(order) - 1
+        order = np.delete(order, goes)
+    return np.isin(np.arange(len(priority)), order)
+
+
+def thin_nearest(priority: np.ndarray, distances: np.ndarray, room: int) -> np.ndarray:
+    """Keeps samples apart: of the two that are nearest, the one of larger priority goes.
+
+    >>> apart = np.array([[0, 1, 9], [1, 0, 8], [9, 8, 0]], dtype=float)
+    >>> thin_nearest(np.array([0.2, 0.1, 0.3]), apart, 2).tolist()
+    [False, True, True]
+    """
+    apart = distances.copy()
+    np.fill_diagonal(apart, np.inf)
+    staying = np.ones(len(priority), dtype=bool)
+    for _ in range(len(priority) - room):
+        one, other = np.unravel_index(int(np.argmin(apart)), apart.shape)
+        if np.isinf(apart[one, other]):  # nobody has measured those that are left
+            goes = int(np.argmax(np.where(staying, priority, -np.inf)))
+        else:
+            goes = int(one if priority[one] > priority[other] else other)
+        staying[goes] = False
+        apart[goes], apart[:, goes] = np.inf, np.inf
+    return staying
+
+
+SPREAD = Choice(thinning=thin_evenly)
+"""Samples spread over the range of the keys."""
+
+DIVERSE = Choice(thinning=thin_nearest, by_distance=True)
+"""Samples whose features are far from each other; of two near ones, the smaller key stays."""
+
+
+def rows_to_compare(table: Table, crowded: Sequence[np.ndarray], moment: int) -> np.ndarray:
+    """Returns the rows whose distances are measured: of a large class, a draw of them.
+
+    Args:
+        table: The memory's table.
+        crowded: The rows of each class that has more samples than room.
+        moment: A number that is another one with every mini-batch, and so is the draw.
+    """
+    some = [np.empty(0, dtype=np.int64)]
+    for rows in crowded:
+        drawn = np.argsort(scattered(moment, table.id[rows]), kind="stable")[:MOST_COMPARED]
+        some.append(rows[drawn])
+    return np.sort(np.concatenate(some))
