@@ -1,4 +1,4 @@
-"""A run from beginning to end: `run` and `resume`, and `Run` for those who want to watch."""
+"""A run from beginning to end: `run` and `resume`; with `Run`, a caller sees every event."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ class Interrupted(OfclError):
 
 
 class Run:
-    """A run to be iterated over: every event as it happens, then `result()`.
+    """A run to iterate over: it yields every event as it happens; `result()` then has the result.
 
-    Clients learn from their shares of a dataset, or from streams. With a directory everything is
-    recorded there, and a run that was stopped can be resumed.
+    Clients learn from their shares of a dataset, or from streams. With a run directory, everything
+    is recorded there, and a stopped run can be resumed.
 
     Args:
         settings: The run's settings.
-        dataset: The data; default: those that the settings name.
+        dataset: The dataset; default: the one that the settings name.
         out: The run directory, which must be new; None: nothing is recorded.
-        streams: One a client, instead of a dataset.
+        streams: A stream for each client, instead of a dataset.
         test: Samples to test on, for streams.
-        stage: Where the run takes place; default: the stage that the settings ask for.
-        load: Loads the dataset that the settings name; default: with what it tells printed.
-        tell: Gets a line for the person who watches.
+        stage: Where the clients run; default: the stage that the settings ask for.
+        load: Loads the dataset that the settings name; default: a loader that prints its messages.
+        tell: Is given each line for the user.
     """
 
     directory: RunDirectory | None = None
@@ -104,17 +104,17 @@ class Run:
         stage: Stage | None = None,
         load: Loader | None = None,
     ) -> Run:
-        """Opens a run that goes on where its last checkpoint was.
+        """Opens a stopped run, to go on from its last checkpoint.
 
         Args:
             path: The run directory.
-            dataset: The data, if they were handed over from Python.
-            device: Another device to go on on.
-            tell: Gets a line for the person who watches.
-            streams: The streams, if they were handed over from Python. An iterator goes on with
-                what it brings next; a function is asked for what comes behind so many samples.
-            test: Samples to test on, if they were handed over from Python.
-            stage: Where the run takes place; default: the stage that the settings ask for.
+            dataset: The dataset, if the run was given one from Python.
+            device: The device to go on with; default: the one in the settings.
+            tell: Is given each line for the user.
+            streams: The streams, if the run was given some from Python. An iterator must begin
+                with the next sample; a function is called with the number of samples to skip.
+            test: Samples to test on, if the run was given some from Python.
+            stage: Where the clients run; default: the stage that the settings ask for.
             load: Loads the dataset that the settings name.
         """
         directory = RunDirectory(path)
@@ -159,7 +159,7 @@ class Run:
         self.batches = self.participants.batches
 
     def _go_back_to(self, checkpoint: Checkpoint) -> None:
-        """Puts back the state of a checkpoint, and counts the events that it knew of."""
+        """Puts back the state of a checkpoint, and sums up the events before it."""
         assert self.directory is not None
         for event in counted(self.directory, checkpoint.events):
             self._summary.add(event)
@@ -200,10 +200,10 @@ class Run:
             self.close()
 
     def _record(self, event: Event) -> None:
-        """Counts an event, and writes it down."""
+        """Writes an event to the run directory, and adds it to the summary."""
         if self._recorder is not None:
             self._recorder.record(event, self._seconds)
-        elif not self.settings.streams:  # those of streams may have no end
+        elif not self.settings.streams:  # the events of streams may have no end
             self._kept.append(event)
         self._summary.add(event)
         self._count += 1
@@ -211,13 +211,13 @@ class Run:
             self._save_pictures(event.task)
 
     def _finish(self) -> None:
-        """Writes what a finished run leaves: the last pictures, the model, the result."""
+        """Saves the last pictures, the model and the result of a finished run."""
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             self.directory.save_result(self.result(), self.server.model)
 
     def close(self) -> None:
-        """Leaves the run: its engine ends, and its directory is free for another process."""
+        """Ends the engine, and frees the run directory for other processes."""
         self.engine.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -231,20 +231,20 @@ class Run:
 
     @property
     def clients(self) -> list[Client]:
-        """The clients that learn in this process; empty where they are elsewhere."""
+        """The clients, if they learn in this process; else empty."""
         return self.participants.clients
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The vocabulary: the labels in the order of their places."""
+        """The labels; a label's place in this list is its class."""
         return self.participants.labels
 
     @property
     def events(self) -> list[Event]:
         """The events so far, read from the run directory.
 
-        Without a directory they are kept in memory, but for streams, which may have no end: whoever
-        wants those collects them while the run goes on.
+        Without a directory they are kept in memory. Only the events of streams, which may have no
+        end, are not: collect them while the run goes on.
         """
         if self.directory is None:
             return list(self._kept)
@@ -260,18 +260,19 @@ class Run:
         )
 
     def epsilon(self) -> float | None:
-        """Computes the ε that a client's updates have cost so far, at `dp_delta`.
+        """Computes the privacy cost ε of a client's updates so far, at δ = `dp_delta`.
 
-        None: the run is not private.
+        None: the run has no differential privacy.
         """
         if self.settings.dp_clip is None:
             return None
         return epsilon(self.engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
     def _save_is_due(self) -> bool:
+        """Tells whether it is time for the next checkpoint."""
         if self.settings.checkpoint_every is not None:
             return self._unsaved >= self.settings.checkpoint_every
-        # Saving much takes long; it shall not take more than a small part of the time.
+        # Large states take long to save; saving shall take at most 5 % of the time.
         wait = max(SECONDS_BETWEEN_SAVES, 20 * self._saving)
         return self._unsaved > 0 and time.monotonic() - self._saved >= wait
 
@@ -294,26 +295,28 @@ class Run:
         save_checkpoint(self.directory.checkpoints, Checkpoint(self._count, self._seconds, state))
 
     def _save_pictures(self, task: int, at_the_end: bool = False) -> None:
-        """Saves images that a generative method makes at the end of a task, to be looked at."""
+        """Saves images that a generative method makes at the end of a task, for people to see."""
         if self.directory is None:
             return
         if pictures := self.server.pictures(at_the_end=at_the_end):
             self.directory.save_pictures(task, {self.labels[c]: x for c, x in pictures.items()})
 
     def _pause(self, seconds: float) -> None:
-        """Waits for streams that have nothing to learn; what was learned is saved meanwhile."""
+        """Waits while no stream has samples, and saves what has been learned."""
         if self._unsaved and time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
             self.save()
         if self._stop.wait(seconds):
             raise _Stopped
 
     def _interrupted(self) -> BaseException:
+        """Makes the error of a stopped run; with a directory, it names the command to go on."""
         if self.directory is None:
             return KeyboardInterrupt()
         command = self._stage.resume_command(self.directory.path)
         return Interrupted(f"stopped; go on with: {command}")
 
     def _how_to_go_on(self) -> str:
+        """Gives the end of an error message: the command that resumes the run."""
         if self.directory is None:
             return ""
         command = self._stage.resume_command(self.directory.path)
@@ -321,7 +324,7 @@ class Run:
 
 
 class _Stopped(Exception):
-    """Ctrl-C or SIGTERM, seen between two mini-batches."""
+    """Raised between two mini-batches after Ctrl-C or SIGTERM."""
 
 
 def run(
@@ -336,10 +339,10 @@ def run(
 
     Args:
         dataset: A dataset's name or path, or the dataset itself.
-        streams: One a client, instead of a dataset.
+        streams: A stream for each client, instead of a dataset.
         test: Samples to test on, for streams: a file, a folder, or the samples themselves.
-        out: The run directory, where everything is saved; None: nothing is.
-        settings: Any setting of `Settings` by name.
+        out: The run directory, where everything is saved; None: nothing is saved.
+        settings: Any setting of `Settings`, by name.
 
     >>> result = run(dataset="digits", method="er", memory=50, tasks=2, clients=2, model="mlp",
     ...              burn_in=5, limit=10)
@@ -373,13 +376,13 @@ def resume(
     streams: Sequence[Feed | Items] = (),
     test: TestSamples = (),
 ) -> Result:
-    """Goes on with a run that was stopped, as if nothing had happened; a finished one is read.
+    """Goes on with a stopped run as if nothing had happened; of a finished one, reads the result.
 
     Args:
         path: The run directory.
-        dataset: The data, if they were handed over from Python.
-        streams: The streams, if they were handed over from Python.
-        test: The samples to test on, if they were handed over from Python.
+        dataset: The dataset, if the run was given one from Python.
+        streams: The streams, if the run was given some from Python (`Run.resume`).
+        test: The samples to test on, if the run was given some from Python.
     """
     result = RunDirectory(path).result()
     if result is not None:
@@ -389,6 +392,7 @@ def resume(
 
 
 def _finish(started: Run) -> Result:
+    """Runs to the end, with the run's warnings as Python's warnings."""
     for warning in started.warnings:
         warnings.warn(warning, stacklevel=3)
     for _ in started:
@@ -397,6 +401,7 @@ def _finish(started: Run) -> Result:
 
 
 def _made_with() -> dict[str, Any]:
+    """Lists the versions and the machine that a run is made with, for its settings file."""
     return {
         "ofcl": __version__,
         "python": platform.python_version(),

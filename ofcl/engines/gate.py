@@ -1,8 +1,8 @@
-"""The server trusts no client: answers are checked before anything is done with them.
+"""Checks the answers of clients before anything is done with them: the server trusts no client.
 
-An answer of a wrong run, exchange or client, with tensors of wrong names, shapes or types, with
-numbers that are not finite, or with counts that cannot be, is rejected as a whole; the round is
-without it.
+An answer is rejected as a whole if it is of another run, exchange or client, if its tensors have
+other names, shapes or types, if numbers are not finite, or if counts are impossible. The round then
+goes on without it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from ofcl.update import Update
 
 
 class Gate:
-    """Lets answers pass that could be right, and rejects the others.
+    """Lets possible answers pass, and rejects the others.
 
     Args:
-        model: A model as updates have to look like: names, types and shapes. The head of an update
-            may have up to `classes` outputs.
-        classes: Gives the number of classes that are known at the moment.
-        batch_size: Samples in a mini-batch. A client has no more samples than it has learned
-            mini-batches of this size.
-        most_samples: Samples that a client may have of one task.
-        most_labels: New labels for which a client may ask for places at once.
-        most_tasks: Tasks that a client may have.
+        model: A model whose names, types and shapes updates must have. The head of an update may
+            have up to `classes` outputs.
+        classes: Gives the number of classes that are known now.
+        batch_size: Samples in a mini-batch: a client cannot have more samples than this times the
+            mini-batches that it has learned.
+        most_samples: The most samples that a client may have of one task.
+        most_labels: The most new labels that a client may name at once.
+        most_tasks: The most tasks that a client may have.
         class_counts: Whether an update may hold counts of samples by class.
         extras: Whether an update must hold tensors besides the model.
         event_types: The types of events that a client may send.
@@ -67,21 +67,22 @@ class Gate:
 
     @property
     def _classes(self) -> int:
+        """The number of outputs that a head may have now."""
         return max(self._known_classes(), FEWEST_CLASSES)
 
     def passed(self, state: State, request: Request, client: int) -> Reply:
-        """Checks the answer of a client, and gives it as a reply.
+        """Checks the answer of a client, and unpacks it.
 
         Args:
-            state: The answer as it came.
+            state: The answer, as the client sent it.
             request: The request that it answers.
-            client: The client that it came from.
+            client: The number of the client.
 
         Returns:
             The reply.
 
         Raises:
-            Rejected: If it cannot be right; the error says in what.
+            Rejected: If the answer cannot be right; the error says why.
         """
         try:
             return self._checked(unpack_reply(state), request, client)
@@ -91,6 +92,7 @@ class Gate:
             raise Rejected(f"it cannot be read ({type(error).__name__}: {error})") from None
 
     def _checked(self, reply: Reply, request: Request, client: int) -> Reply:
+        """Checks every field of a reply."""
         check_same("run", reply.run, request.run)
         check_same("exchange", reply.exchange, request.exchange)
         check_same("client", reply.client, client)
@@ -112,12 +114,14 @@ class Gate:
         return reply
 
     def _check_labels(self, labels: Any) -> None:
+        """Rejects new labels that are too many, or cannot be labels."""
         if not isinstance(labels, list) or len(labels) > self._most_labels:
             raise Rejected(f"it asks for places of labels; expected at most {self._most_labels}")
         for label in labels:
             check_label(label)
 
     def _check_update(self, update: Update, client: int) -> None:
+        """Rejects an update with wrong tensors, or impossible counts."""
         check_same("client of the update", update.client, client)
         check_count("number of samples", update.samples, self._most_samples)
         if update.classes and not self._class_counts:
@@ -136,7 +140,7 @@ class Gate:
             self._check_classes(update.extras)
 
     def _check_classes(self, extras: Tensors) -> None:
-        """Checks the classes that a generative method sends: those of its task, and past ones."""
+        """Rejects a generative method's lists of current and past classes if they are impossible."""
         for name in ("now", "past"):
             classes = extras.get(name, torch.empty(0, dtype=torch.long))
             known = torch.arange(self._classes)
@@ -150,6 +154,7 @@ class Gate:
             raise Rejected("the classes of its task are missing")
 
     def _check_tensors(self, state: Tensors) -> None:
+        """Rejects tensors of other names, types or shapes than the model's."""
         if state.keys() != self._model.keys():
             odd = sorted(state.keys() ^ self._model.keys())
             raise Rejected(f"its tensors are others: '{odd[0]}' is missing or too many")
@@ -165,13 +170,15 @@ class Gate:
             raise Rejected("the parts of its head do not fit together")
 
     def _fits(self, name: str, tensor: Tensor, wanted: Tensor) -> bool:
+        """Tells whether a tensor has the shape of the model's; heads may have other lengths."""
         if name not in (WEIGHT, BIAS):
             return tensor.shape == wanted.shape
-        # A head may not have heard of the newest classes, or have met one first.
+        # A client may not know the newest classes yet, or be the first to meet one.
         alike = tensor.dim() == wanted.dim() and tensor.shape[1:] == wanted.shape[1:]
         return alike and 0 < len(tensor) <= max(self._classes, len(wanted))
 
     def _check_event(self, event: Event, client: int) -> None:
+        """Rejects an event that a client cannot have, or whose numbers are impossible."""
         if not isinstance(event, self._event_types) or isinstance(event, Round | TaskEnded):
             raise Rejected(f"it tells of {type(event).__name__}, which it cannot")
         check_same("client of an event", event.client, client)

@@ -14,20 +14,25 @@ from ofcl.methods.stacked import MOST, Stack, stackable
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
-LOOK_AGAIN = 0.1  # seconds between two looks at streams that have nothing to learn
-BATCHES_AHEAD = 16  # mini-batches of each client, on the average, that a GPU gets queued at once
+LOOK_AGAIN = 0.1  # seconds between two looks at streams that have no samples now
+BATCHES_AHEAD = 16  # mini-batches of each client, on average, that are queued on a GPU
 
 
 @dataclass(frozen=True)
 class Group:
-    """Clients that have their turn together: up to `MOST` that can be stacked, or a single one."""
+    """Clients that learn in one turn.
+
+    Args:
+        clients: A single client, or up to `MOST` clients whose networks can be stacked.
+        stack: Learns for stacked clients together; None for a single client.
+    """
 
     clients: list[Client]
     stack: Stack | None = None
 
 
 def grouped(clients: Sequence[Client]) -> list[Group]:
-    """Puts clients whose numbers follow each other into groups."""
+    """Puts clients with consecutive numbers into groups: stacked if all can be, else alone."""
     if not all(stackable(client.learner) for client in clients):
         return [Group([client]) for client in clients]
     starts = range(0, len(clients), MOST)
@@ -35,7 +40,12 @@ def grouped(clients: Sequence[Client]) -> list[Group]:
 
 
 def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
-    """Lets clients that can be stacked learn their next mini-batch."""
+    """Lets stacked clients learn their next mini-batch together.
+
+    Args:
+        clients: Clients of one group.
+        stack: The stack of the group.
+    """
     batches, currents = zip(*(client.take() for client in clients), strict=True)
     learners = [client.learner for client in clients if stackable(client.learner)]
     measurements = stack.learn(learners, batches, currents)
@@ -46,19 +56,19 @@ def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
 
 
 class LocalEngine:
-    """Runs all clients in this process; the oracle for every farther engine.
+    """Runs all clients in this process; tests compare the other engines with it.
 
-    On a GPU the clients' work is queued, each client's in a lane of its own. Events of what they
-    have learned come up to one communication point later, so that the GPU never waits. On a CPU,
-    clients with small models take their gradient steps together.
+    On a GPU the clients' work is queued, each client's in a lane of its own. So that the GPU never
+    waits, the events of a mini-batch come later, at most one communication point. On a CPU, clients
+    with small models take their gradient steps together.
 
     Args:
         clients: The clients, in the order of their numbers.
-        starts: Client k starts when the first one has learned `starts[k]` mini-batches, from the
+        starts: Client k starts when the first client has learned `starts[k]` mini-batches, from the
             global model of that moment; default: all start at once.
-        patience: Seconds that clients at a communication point wait for one whose live stream has
-            nothing to learn.
-        pause: Waits for streams; it may raise to end the run.
+        patience: Seconds that clients at a communication point wait for a client whose live stream
+            has no samples.
+        pause: Waits for some seconds while no stream has samples; it may raise to end the run.
     """
 
     def __init__(
@@ -75,7 +85,7 @@ class LocalEngine:
         self._patience, self._pause = patience, pause
         self._turn = 0  # the client that is next
         self.groups = grouped(self._clients)
-        self._outcomes: list[Outcome] = []  # learned, or queued to be
+        self._outcomes: list[Outcome] = []  # of mini-batches that are learned or queued
         self._transfers: list[Outcomes] = []  # on their way from the device
         self._events: list[Event] = []
         numbers = [client.number for client in self._clients]
@@ -110,7 +120,7 @@ class LocalEngine:
         yield from self._yield_events()
 
     def drain(self) -> Iterator[Event]:
-        """Waits for all that is queued and yields its events; the engine is not asked again."""
+        """Waits for all queued work and yields its events; called when the engine is done."""
         self._collect()
         yield from self._yield_events()
 
@@ -142,19 +152,19 @@ class LocalEngine:
             self._fetch()
 
     def _ready(self, client: Client) -> bool:
-        """Whether a client has something to do; looking may bring notices of its stream."""
+        """Tells whether a client's stream has a mini-batch or has ended; takes its notices."""
         ready = client.stream.ready()
         self._notice(client)
         return ready
 
     def _notice(self, client: Client) -> None:
-        """Takes the notices of a stream, which come before the mini-batch that they belong to."""
+        """Makes events of a stream's notices, before the events of the mini-batch with them."""
         if notices := client.stream.notices():
             self._collect()
             self._events += notices
 
     def _fetch(self) -> None:
-        """Starts the transfer of queued outcomes; those of the transfer before become events."""
+        """Starts the transfer of the queued outcomes, and makes events of the transfer before."""
         self._lanes.join()
         before = self._transfers
         self._transfers = [Outcomes(self._outcomes)] if self._outcomes else []
@@ -173,11 +183,11 @@ class LocalEngine:
             yield self._events.pop(0)
 
     def _busy(self, global_model: Tensors) -> set[int]:
-        """Starts clients whose turn has come; gives the numbers of those that learn."""
+        """Starts the clients that are due to start; gives the numbers of all that learn now."""
         asleep = self._starts
         others = [client for client in self._clients if client.number not in asleep]
         if asleep and all(client.finished for client in others):
-            due = [min(asleep, key=lambda number: asleep[number])]  # nobody is there to wait for
+            due = [min(asleep, key=lambda number: asleep[number])]  # no other client learns
         else:
             due = [number for number in asleep if asleep[number] <= self._clients[0].learned]
         if due:
@@ -189,11 +199,11 @@ class LocalEngine:
         return {c.number for c in awake if not (c.waiting or c.finished or c.between_tasks)}
 
     def waiting(self) -> list[int]:
-        """The clients that have reached a communication point."""
+        """Lists the clients that have reached a communication point."""
         return [client.number for client in self._clients if client.waiting]
 
     def between_tasks(self) -> list[int]:
-        """The clients that have finished a task and wait for the others to have."""
+        """Lists the clients that have finished a task and wait until the others have."""
         return [client.number for client in self._clients if client.between_tasks]
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
@@ -215,14 +225,14 @@ class LocalEngine:
             self._clients[number].begin_task(global_model, handed)
 
     def released(self) -> int:
-        """The most updates that have left one client."""
+        """Gives the number of updates that have left a client, the largest of all clients."""
         return max(client.released for client in self._clients)
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Does nothing: there are no other processes to end."""
 
     def state(self) -> State:
-        """The clients' state, for a checkpoint."""
+        """Gives the clients' state, for a checkpoint."""
         self._collect()
         return {
             "clients": [client.state() for client in self._clients],
@@ -232,7 +242,7 @@ class LocalEngine:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` took."""
+        """Puts back what `state` gave."""
         for client, saved in zip(self._clients, state["clients"], strict=True):
             client.load_state(saved)
         self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}

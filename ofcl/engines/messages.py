@@ -1,4 +1,4 @@
-"""The messages between a server and clients that are not in its process.
+"""The messages between the server and clients that run in other processes.
 
 One exchange is one stretch of learning: the server sends its model and the steps to take with it;
 the client learns up to its next communication point and answers. A message is tensors and plain
@@ -39,14 +39,14 @@ class Request:
     """A message of the server to a client.
 
     Args:
-        run: The run that it belongs to.
+        run: The name of the run.
         exchange: The number of the exchange, from 1.
         steps: The steps to take before learning, in order.
         model: The global model.
         handed: For the step `begin-task`: the tensors that the method's server hands out.
         task: For the step `begin-task`: the number of the task.
-        seen: The exchange of this client's last answer that arrived. Events of later answers are
-            sent again.
+        seen: The exchange of the last answer of this client that has arrived. The client sends the
+            events of later exchanges again.
     """
 
     run: str
@@ -63,15 +63,15 @@ class Reply:
     """A client's answer to a request.
 
     Args:
-        run: The run of the request.
+        run: The name of the request's run.
         exchange: The number of the request's exchange.
         client: The number of the client.
         status: Where the client is.
-        learned: Mini-batches that it has learned so far.
-        released: Updates that have left it so far.
-        events: The events since its last answer that arrived.
+        learned: Mini-batches that the client has learned so far.
+        released: Updates that have left the client so far.
+        events: The events since the last answer that has arrived.
         update: Its update, at a communication point or at the end of a task.
-        labels: Labels that it has met and that have no place yet.
+        labels: Labels that the client has met and that have no place (class) yet.
     """
 
     run: str
@@ -98,8 +98,7 @@ def unpack_request(state: State) -> Request:
 def pack_reply(reply: Reply) -> Flat:
     """Converts a reply to a flat state.
 
-    This is the one place where an update is flattened: the checkpoint, the audit file and the
-    message take it as it is.
+    An update is flattened only here: the checkpoint, the audit file and the message use the result.
     """
     update = pack_update(reply.update) if reply.update is not None else None
     events = [to_json(event) for event in reply.events]

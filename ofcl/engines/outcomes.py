@@ -13,7 +13,9 @@ from ofcl.events import Event, Learned
 
 
 class Outcomes:
-    """Several outcomes in one transfer: a GPU is waited for once, when `events` is called.
+    """Outcomes of several mini-batches, fetched from the GPU in one transfer.
+
+    Only `events` waits for the GPU.
 
     Args:
         outcomes: Learned mini-batches, in the order of their events.
@@ -27,13 +29,14 @@ class Outcomes:
         """Makes an event of every outcome.
 
         Raises:
-            OfclError: If a loss or a parameter of one is not finite.
+            OfclError: If the loss or a parameter of a client is not finite.
         """
         rows = self._transfer.numpy().tolist()
         return [_event(outcome, *row) for outcome, row in zip(self._outcomes, rows, strict=True)]
 
 
 def _event(outcome: Outcome, loss: float, correct: float, finite: float) -> Learned:
+    """Makes the event of one outcome and its measurements; refuses losses that are not finite."""
     client, task, batch, samples, _ = outcome
     if not finite:
         raise OfclError(

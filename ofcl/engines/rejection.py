@@ -1,4 +1,4 @@
-"""Checks of single values that a client has sent; `Rejected` says what cannot be right."""
+"""Checks of single values that a client has sent; each raises `Rejected` with the reason."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor
 from ofcl.data.files.labels import label_name
 from ofcl.errors import OfclError
 
-LONGEST_LABEL = 200  # letters
+LONGEST_LABEL = 200  # characters
 
 
 class Rejected(OfclError):
-    """An answer that cannot be right; the message says why."""
+    """Raised for an answer that cannot be right; the message says why."""
 
 
 def check_label(label: Any) -> None:
     """Rejects a text that cannot be the name of a class.
 
     Args:
-        label: What came as a label.
+        label: The value that came in place of a label.
 
     Raises:
-        Rejected: If it is no text, is too long, or has signs that a label cannot have.
+        Rejected: If it is not a text, is too long, or has characters that a label cannot have.
     """
     try:
         good = isinstance(label, str) and len(label) <= LONGEST_LABEL and label_name(label) == label
@@ -34,10 +34,10 @@ def check_label(label: Any) -> None:
 
 
 def check_hits(hits: Any) -> None:
-    """Rejects counts of right predictions that cannot be.
+    """Rejects impossible counts of right predictions.
 
     Args:
-        hits: What came as counts: for each task rows of class, right predictions and samples.
+        hits: The counts that came: for each task, rows of class, right predictions and samples.
     """
     try:
         rows = [row for task in hits for row in task]
@@ -70,22 +70,22 @@ def check_same(what: str, given: Any, wanted: Any) -> None:
     """Rejects a value that is not the expected one, or of another type.
 
     Args:
-        what: What the value is, in words.
+        what: The name of the value, for the message.
         given: The value that came.
-        wanted: The expected one.
+        wanted: The expected value.
     """
     if type(given) is not type(wanted) or given != wanted:
         raise Rejected(f"its {what} is {given!r}, not {wanted!r}")
 
 
 def check_count(what: str, value: Any, most: int, least: int = 0) -> None:
-    """Rejects a count that is no whole number between two bounds.
+    """Rejects a value that is not a whole number between two bounds.
 
     Args:
-        what: What is counted, in words.
+        what: The name of the count, for the message.
         value: The value that came.
-        most: The largest count that can be.
-        least: The smallest.
+        most: The largest possible count.
+        least: The smallest possible count.
     """
     if type(value) is not int or not least <= value <= most:
         raise Rejected(f"its {what} is {value!r}; expected {least} to {most}")
@@ -96,7 +96,7 @@ def check_finite(name: str, tensor: Any) -> None:
 
     Args:
         name: The name of the tensor.
-        tensor: What came as the tensor.
+        tensor: The value that came in its place.
     """
     if not isinstance(tensor, Tensor) or not bool(tensor.isfinite().all()):
         raise Rejected(f"'{name}' has values that are not finite")

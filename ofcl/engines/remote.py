@@ -1,8 +1,8 @@
-"""The engine for clients elsewhere: on a cluster, at other organisations.
+"""The engine for clients in other processes: on a cluster, or at other organisations.
 
-It runs the same loop over rounds (`algorithm.py`) and the same clients as the local engine; between
-the two are requests and replies (`messages.py`), which a `Channel` carries. A client that does not
-answer in time is absent: the round is without it, and when it is back it starts from the global
+The loop over rounds (`algorithm.py`) and the clients are the same as with the local engine. Between
+them are requests and replies (`messages.py`), which a `Channel` carries. A client that does not
+answer in time is absent: the round goes on without it, and later it continues from the global
 model.
 """
 
@@ -33,30 +33,37 @@ from ofcl.update import Update
 
 
 class Channel(Protocol):
-    """A way to clients elsewhere: it carries requests to them and brings back their answers."""
+    """Carries requests to clients in other processes, and brings back their answers."""
 
     def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
-        """Sends requests, by client, and gives the answers (packed replies) that came in time."""
+        """Sends requests to clients, and waits for their answers.
+
+        Args:
+            requests: The requests by the numbers of the clients.
+
+        Returns:
+            The answers (packed replies) that came in time, by the numbers of the clients.
+        """
 
     def close(self) -> None:
-        """Ends the channel: no request will come any more."""
+        """Ends the channel: no request will be sent any more."""
 
 
 class RemoteEngine:
-    """Clients that are reached by a channel, numbered from 0.
+    """Runs clients in other processes, over a channel.
 
     Args:
-        clients: The number of clients.
-        channel: Reaches them.
+        clients: The number of clients; they are numbered from 0.
+        channel: Carries requests to the clients.
         run: The name of the run, which every request carries.
-        min_clients: With fewer clients at a communication point, the engine asks the absent ones
-            again and says whom it waits for.
-        gone: Clients that are not asked any more, as if their streams had ended.
-        gate: Checks the answers; a rejected answer counts as none. None: answers are trusted.
-        vocabulary: Labels that clients have met and that are new to it get its next places.
+        min_clients: A round needs so many clients; with fewer, the engine asks the absent ones
+            again, and tells the user whom it waits for.
+        gone: Numbers of clients that are not asked any more, as if their streams had ended.
+        gate: Checks the answers; a rejected one counts as no answer. None: answers are trusted.
+        vocabulary: Gives new labels of clients their places; None: no new labels are expected.
         names: The names of the clients, for the user; default: "client 0", "client 1", …
-        save: Is called before every exchange. The engine must remember which exchange it has begun,
-            so that after a crash it asks the same again, and the clients give the same answers.
+        save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
+            the same again, and the clients give the same answers.
         tell: Is given each line for the user.
     """
 
@@ -80,15 +87,15 @@ class RemoteEngine:
         self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._exchange = 0  # exchanges that are over
         self._status: list[Status] = ["learning"] * clients
-        self._steps: list[list[Step]] = [[] for _ in range(clients)]  # what each does next
-        self._seen = [0] * clients  # the exchange of each one's last answer
+        self._steps: list[list[Step]] = [[] for _ in range(clients)]  # to take before learning
+        self._seen = [0] * clients  # the exchange of each client's last answer
         self._handed: Tensors = {}
-        self._task = 0  # that the clients have been told to begin
-        self._updates: dict[int, Update] = {}  # of those that wait
+        self._task = 0  # the task that the clients were last asked to begin
+        self._updates: dict[int, Update] = {}  # of the clients that wait
         self._device = torch.device("cpu")  # the server's
         self._events: list[Event] = []  # that have not been yielded yet
         self._released = 0
-        self._waited_for: list[int] = []  # the clients that the user was last told to be absent
+        self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
         self._leave_out_gone()
 
@@ -111,7 +118,7 @@ class RemoteEngine:
                 self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
 
     def _ask(self, clients: Sequence[int], global_model: Tensors) -> list[int]:
-        """Makes one exchange with these clients; gives those that have not answered."""
+        """Makes one exchange with these clients; returns those that have not answered."""
         self._save()
         requests = {client: self._request(client, global_model) for client in clients}
         answers = self._channel.exchange(requests)
@@ -128,6 +135,7 @@ class RemoteEngine:
         return absent
 
     def _request(self, client: int, model: Tensors) -> Request:
+        """Makes the next request to a client."""
         steps = tuple(self._steps[client])
         handed = self._handed if "begin-task" in steps else {}
         return Request(self._run, self._exchange + 1, steps, model, handed, task=self._task,
@@ -146,7 +154,7 @@ class RemoteEngine:
             return None
 
     def _note(self, reply: Reply) -> None:
-        """Takes over a reply: where the client is, its events, labels and update."""
+        """Notes what a reply says: the client's status, its events, labels and update."""
         if reply.status != "asking":  # then it is asked for the same again
             self._status[reply.client], self._steps[reply.client] = reply.status, []
         self._seen[reply.client] = reply.exchange
@@ -160,11 +168,12 @@ class RemoteEngine:
             self._updates[reply.client] = reply.update
 
     def _take_events(self) -> Iterator[Event]:
-        """Yields the events; each leaves the list first, so a checkpoint holds only the others."""
+        """Yields events, each taken off the list first: a checkpoint saves those that are left."""
         while self._events:
             yield self._events.pop(0)
 
     def _at(self, status: Status) -> list[int]:
+        """Lists the clients with this status."""
         return [client for client in range(self.clients) if self._status[client] == status]
 
     def waiting(self) -> list[int]:
@@ -180,7 +189,7 @@ class RemoteEngine:
         return [_to_device(self._updates[client], self._device) for client in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Notes that these clients are to take the global model, and that all that wait go on."""
+        """Notes for the next requests: these clients take the global model; all that wait go on."""
         for client in self.between_tasks():
             if client in clients:
                 self._steps[client].append("take")
@@ -190,7 +199,7 @@ class RemoteEngine:
             del self._updates[client]
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Notes that these clients are to begin the next task with what the server hands out."""
+        """Notes for the next requests: these clients begin the next task, with these tensors."""
         self._handed, self._task = handed, self._task + 1
         for client in clients:
             self._steps[client].append("begin-task")
@@ -198,7 +207,7 @@ class RemoteEngine:
             del self._updates[client]
 
     def released(self) -> int:
-        """Counts the updates that have left the client of which most have."""
+        """Gives the number of updates that have left a client, the largest of all clients."""
         return self._released
 
     def close(self) -> None:
@@ -231,12 +240,13 @@ class RemoteEngine:
         self._leave_out_gone()
 
     def _leave_out_gone(self) -> None:
-        """Gives clients that are gone nothing to do; their last updates are not averaged."""
+        """Treats clients that are gone as finished; their last updates are not averaged."""
         for client in self._gone:
             self._status[client], self._steps[client] = "finished", []
             self._updates.pop(client, None)
 
 
 def _to_device(update: Update, device: torch.device) -> Update:
+    """Moves the tensors of an update to a device."""
     state, extras = (all_to_device(tensors, device) for tensors in (update.state, update.extras))
     return replace(update, state=state, extras=extras)

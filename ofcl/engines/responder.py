@@ -1,8 +1,9 @@
 """Answers the server's requests for one client, and keeps the client's state in a folder.
 
-Before an answer leaves, everything is in the folder, whole or not at all: the client with its
-memory and stream, the number of the exchange and the answer itself. So a process that is killed at
-any moment goes on where it was, and a request that comes twice is answered twice but learned once.
+Before an answer is given, a checkpoint in the folder has all of it: the client with its memory and
+its position in the stream, the number of the exchange, and the answer. So a process that is killed
+at any moment goes on where it was, and a request that comes twice is answered twice but learned
+once.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from ofcl.storage.encryption import Seal
 
 
 class OldRequest(OfclError):
-    """A request of an exchange before the one that was answered last."""
+    """Raised for a request that is older than the one answered last."""
 
 
 class _NothingToLearn(Exception):
-    """The stream has nothing more for now, or needs a place for a label first."""
+    """Raised when the stream has nothing now, or a new label must get its place first."""
 
 
 class Responder:
     """Answers requests for one client.
 
     Args:
-        folder: Where the client's state is kept, in one folder a run.
+        folder: The folder of the client's state, with a folder for each run.
         make: Builds the client as it is at the beginning of a run.
         tell: Is given each line for the user.
-        patience: Where streams are live: after so many seconds without a sample it answers that the
-            client is still learning.
+        patience: Seconds that it waits for the next sample of a live stream, before it answers that
+            the client is still learning.
         asked: Gives the labels that the client has met and that have no place yet. While there are
             any, the client does not wait for its stream.
-        leaving: Chooses, of the events of an exchange, those that are sent to the server.
-        note: Gives plain values to be saved beside the client's state.
-        seal: Encrypts all that is saved; None: it is saved openly.
+        leaving: Chooses which events of an exchange are sent to the server.
+        note: Gives plain values that are saved beside the client's state.
+        seal: Encrypts all that is saved; None: it is saved unencrypted.
     """
 
     def __init__(
@@ -69,17 +70,17 @@ class Responder:
         self._unseen: list[tuple[int, Event]] = []
 
     def answer(self, request: Request) -> Flat:
-        """Does what a request asks for, and saves the client before the answer is given.
+        """Does what a request asks for, saves the client, and gives the answer.
 
         Args:
             request: The server's request.
 
         Returns:
-            The reply (`pack_reply`). For the exchange that was answered last it is the same again.
+            The reply (`pack_reply`). A repeated request gets the same reply again.
 
         Raises:
             OldRequest: If a later exchange has been answered.
-            StreamError: If the stream fails. What was learned until then is saved.
+            StreamError: If the stream fails; what was learned before is saved.
         """
         client = self._ready(request.run)
         answered = self._answered()
@@ -97,18 +98,22 @@ class Responder:
             self._last = pack_reply(self._reply(request, client))
             self._save(client)
         except BaseException:
-            self._client = None  # it may be half changed; the one on the disk is whole
+            self._client = None  # it may be half changed; the saved one is whole
             raise
         if failure is not None:
             raise failure
         return self._last
 
     def _answered(self) -> int | None:
-        """The exchange that was answered last."""
+        """Gives the number of the exchange that was answered last."""
         return None if self._last is None else int(self._last.tree["exchange"])
 
     def _learn(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
-        """Learns up to the next communication point, or to where the stream fails."""
+        """Learns up to the next communication point, or until the stream fails.
+
+        Returns:
+            The events, and the error of the stream or None.
+        """
         engine = LocalEngine([client], pause=self._pausing(client))
         device = next(client.model.parameters()).device
         model = all_to_device(request.model, device)
@@ -129,7 +134,7 @@ class Responder:
         return [*events, *engine.drain()], failure
 
     def _pausing(self, client: Client) -> Callable[[float], None]:
-        """Waits for a stream, but not longer than `patience` and not for a label's place."""
+        """Makes the engine's `pause`: it raises after `patience`, or when a label has no place."""
         learned, since = client.learned, time.monotonic()
 
         def pause(seconds: float) -> None:
@@ -143,7 +148,7 @@ class Responder:
         return pause
 
     def _ready(self, run: str) -> Client:
-        """The client of a run as it was left, perhaps by another process; or a new one."""
+        """Gives the client of a run: the one in memory, else the saved one, else a new one."""
         saved = newest(self._folder / run)
         if self._client is None or run != self._run or self._answered() != saved:
             self._client, self._run, self._last = self._make(), run, None
@@ -157,6 +162,7 @@ class Responder:
         return self._client
 
     def _reply(self, request: Request, client: Client) -> Reply:
+        """Makes the reply to a request from the client's present state."""
         status: Status = "learning"
         if client.waiting:
             status = "waiting"
@@ -179,6 +185,7 @@ class Responder:
         )
 
     def _save(self, client: Client) -> None:
+        """Saves the client and the last answer as a checkpoint."""
         assert self._last is not None
         state = {
             "client": client.state(),

@@ -1,7 +1,7 @@
 """States as Flower's records: the tensors as one piece of bytes, plain values as JSON.
 
-The bytes are safetensors, which are read without running code; one piece travels faster than
-hundreds.
+The bytes are in the safetensors format, which is read without running code. One piece of bytes
+travels faster than hundreds.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def as_records(state: State | Flat) -> RecordDict:
 def from_records(records: RecordDict) -> State:
     """Reads a state from the records that `as_records` has made of it.
 
+    Args:
+        records: The records.
+
     Raises:
-        KeyError: If something else was sent.
-        ValueError: If something else was sent.
+        KeyError: If a record is missing.
+        ValueError: If the records are not of the right types.
     """
     record = records.config_records["state"]
     tensors, values = record["tensors"], record["values"]
@@ -52,7 +55,7 @@ def from_records(records: RecordDict) -> State:
 
 
 def check_flower() -> None:
-    """Refuses to go on without Flower, and turns off its telemetry and its search for updates.
+    """Checks that Flower is installed, and turns off its telemetry and its search for updates.
 
     Raises:
         OfclError: If Flower is not installed.

@@ -1,8 +1,8 @@
 """Flower's simulation engine: clients in Ray's processes, on this machine or on a cluster.
 
-A process serves many clients, one after the other, so each client's state is in a folder of its own
-(`engines/responder.py`); a process keeps the last few clients in memory. The folders must be
-reachable from every machine of a cluster.
+A process serves many clients, one after the other, and keeps only the last few of them in memory.
+Each client's state is in a folder of its own (`engines/responder.py`), which every machine of a
+cluster must be able to reach.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ LOOK_AGAIN = 0.01  # seconds between two looks for answers
 STARTING = 120.0  # seconds that Ray may take to start
 
 MakeClient = Callable[[int], Client]
-"""Builds the client of a number, as it is at the beginning of a run."""
+"""Builds the client with a given number, as it is at the beginning of a run."""
 
 
 class Simulation:
-    """Clients in Ray's processes: a `Channel` that reaches all of them, however long it takes.
+    """A `Channel` to clients in Ray's processes; it waits for all of them without a deadline.
 
     Args:
         clients: The number of clients.
         folder: Where each client's state is kept, in a folder named by its number.
-        make: Is called once in each process and gives the function that builds clients there. It
-            goes to these processes by pickle: it should hold names and paths rather than data.
-        ray: The address of Ray's cluster; None: this machine.
+        make: Is called once in each process, and gives the function that builds clients. It is
+            pickled and sent to the processes, so it should hold names and paths rather than data.
+        ray: The address of a Ray cluster; None: Ray starts on this machine.
     """
 
     def __init__(
@@ -58,9 +58,10 @@ class Simulation:
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._simulate, name="flower", daemon=True)
-        self._nodes: dict[int, int] = {}  # by the number of the client
+        self._nodes: dict[int, int] = {}  # client → Flower's number of its node
 
     def _start(self) -> None:
+        """Starts Flower's simulation, and waits until it can reach every client."""
         # A caller that leaves a run in the middle, by an error of its own, shall not wait for
         # Flower's threads for ever; Python waits for them before it calls anything of `atexit`.
         threading._register_atexit(self._over.set)  # type: ignore[attr-defined]
@@ -69,6 +70,7 @@ class Simulation:
         self._nodes = self._meet()
 
     def _simulate(self) -> None:
+        """Runs Flower's simulation, in a thread of its own, until `close` is called."""
         from flwr.serverapp import ServerApp
         from flwr.simulation import run_simulation
 
@@ -88,6 +90,7 @@ class Simulation:
             self._failure = error
 
     def _wait_for_grid(self) -> Grid:
+        """Waits for the grid, with which Flower sends messages to clients."""
         until = time.monotonic() + STARTING
         while time.monotonic() < until and self._thread.is_alive():
             try:
@@ -97,7 +100,7 @@ class Simulation:
         raise OfclError(f"Flower's simulation has not started ({self._failure})")
 
     def _meet(self) -> dict[int, int]:
-        """Asks every node which client it is."""
+        """Asks every node which client it is; gives the nodes by the numbers of the clients."""
         until = time.monotonic() + STARTING
         while len(nodes := list(self._grid.get_node_ids())) < self._clients:
             self._check()
@@ -129,6 +132,7 @@ class Simulation:
         return {k: answers[self._nodes[k]] for k in requests}
 
     def _ask(self, contents: Mapping[int, State]) -> dict[int, State]:
+        """Sends a message to each of these nodes, and waits for all answers."""
         from flwr.app import Message
 
         messages = [
@@ -144,6 +148,7 @@ class Simulation:
         return answers
 
     def _check(self) -> None:
+        """Raises an error if the simulation has ended."""
         if not self._thread.is_alive():
             raise OfclError(f"Flower's simulation has ended ({self._failure})")
 
@@ -155,6 +160,7 @@ class Simulation:
 
 
 def _backend(ray: str | None) -> dict[str, Any]:
+    """Gives the options with which Flower starts Ray."""
     quiet = {"logging_level": "error", "log_to_driver": False, "include_dashboard": False}
     # Without "local" Ray would join another run's processes, and wait for them to be free.
     init: dict[str, Any] = {"address": ray or "local", **quiet}
@@ -166,7 +172,7 @@ def client_app(folder: str, make: Callable[[], MakeClient]) -> ClientApp:
 
     Args:
         folder: Where each client's state is kept.
-        make: Gives the function that builds clients.
+        make: Gives the function that builds clients (`Simulation`).
     """
     from flwr.app import Message
     from flwr.clientapp import ClientApp
@@ -191,13 +197,13 @@ _MAKERS: dict[str, MakeClient] = {}
 
 
 def responder(folder: str, make: Callable[[], MakeClient], number: int) -> Responder:
-    """Gives the responder of a client in this process.
+    """Gives the responder of a client, from memory or made anew.
 
-    Only the last few stay in memory; the state of all clients is on the disk.
+    Only the responders used last stay in memory; the state of all clients is on the disk.
 
     Args:
         folder: Where each client's state is kept.
-        make: Gives the function that builds clients.
+        make: Gives the function that builds clients (`Simulation`).
         number: The number of the client.
     """
     if folder not in _MAKERS:

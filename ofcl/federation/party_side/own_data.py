@@ -212,9 +212,7 @@ class OwnStream:
             time.sleep(LOOK_AGAIN)
         dataset = stream.form.empty_dataset("stream", ())
         if not stream.feed.rereads:
-            self._first = (
-                stream  # its first samples cannot be read again: the client goes on with it
-            )
+            self._first = stream  # the client goes on with it: its samples cannot be read again
         return Samples.of(dataset, "stream", self._embedder())
 
     _first: Any = None
