@@ -140,7 +140,7 @@ class Gate:
             self._check_classes(update.extras)
 
     def _check_classes(self, extras: Tensors) -> None:
-        """Rejects a generative method's lists of current and past classes if they are impossible."""
+        """Rejects a generative method's lists of current and past classes if they are wrong."""
         for name in ("now", "past"):
             classes = extras.get(name, torch.empty(0, dtype=torch.long))
             known = torch.arange(self._classes)

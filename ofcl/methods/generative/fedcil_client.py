@@ -44,8 +44,8 @@ class FedCIL:
         classes: How many classes there are.
         generator: Where noise and classes are drawn from.
         steps: Steps of critic and generator for each mini-batch.
-        lr: Learning rate of both.
-        consistency: The weight of the three terms that are added after a round.
+        lr: Learning rate of critic and generator.
+        consistency: The weight of the three terms of consistency with the server.
     """
 
     memory: Memory | None = None
@@ -74,7 +74,15 @@ class FedCIL:
         self.penalty: ProximalTerm | None = None
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Takes the steps of critic and generator on the mini-batch and on replayed images."""
+        """Takes the steps of critic and generator on the mini-batch and on replayed images.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
+
+        Returns:
+            The measurements of the mini-batch (`measured`).
+        """
         self._current = list(current)
         labels = to_device(batch.y, batch.x.device)
         losses, before = [], self._test(batch.x)
@@ -90,10 +98,12 @@ class FedCIL:
         return measured(before, labels, torch.stack(losses), self.model.parameters())
 
     def _penalty(self) -> Tensor | float:
+        """Computes FedProx's term of the loss, or 0 without FedProx."""
         return self.penalty() if self.penalty is not None else 0.0
 
     @property
     def _seen(self) -> list[int]:
+        """The classes of past tasks and of the current one."""
         return sorted({*self._past, *self._current})
 
     @torch.no_grad()
@@ -118,13 +128,13 @@ class FedCIL:
         return loss
 
     def _inconsistency(self, logits: Tensor, y: Tensor, made: Tensor, made_y: Tensor) -> Tensor:
-        """Computes how the critic sees images of the server's generator otherwise than others.
+        """Computes the three terms of consistency with the server (at the top of this file).
 
         Args:
-            logits: Of real images.
+            logits: The critic's logits of real images.
             y: The classes of the real images.
-            made: The logits of as many images of the client's generator.
-            made_y: The classes of the client's images.
+            made: The critic's logits of as many images by the client's generator.
+            made_y: The classes of the images by the client's generator.
         """
         classes = torch.cat([y, made_y])
         of_server = self.model(self._made(self._server, classes))
@@ -137,24 +147,25 @@ class FedCIL:
 
     @torch.no_grad()
     def _made(self, generator: ClassGenerator, y: Tensor) -> Tensor:
+        """Makes images of these classes with a generator."""
         return self.model.make(self._inputs.noise(len(y)), y, generator)
 
     def grow(self, classes: int, seed: int) -> None:
-        """Refuses: an ACGAN has all classes from the start."""
+        """Raises an error: an ACGAN has all classes from the start."""
         raise OfclError("fedcil cannot learn classes that nobody announced; use a memory method")
 
     def before_round(self) -> None:
         """Does nothing."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """Keeps the server's generator, and FedProx's anchor if there is one."""
+        """Copies the server's generator, and moves FedProx's anchor to the new global model."""
         load_generator(self._server, global_model, "generator.")
         self._rounds += 1
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
     def end_task(self) -> None:
-        """Keeps the generator, for replay in the next task."""
+        """Copies the generator as it is now, for replay in the next task."""
         self._ending.load_state_dict(self.model.generator.state_dict())
 
     def sends(self) -> Tensors:
@@ -166,7 +177,7 @@ class FedCIL:
         return extras
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Turns to the next task: current classes become past ones, optimisers start anew."""
+        """Begins the next task: current classes become past ones, the optimisers start anew."""
         self._last.load_state_dict(self._ending.state_dict())
         self._past, self._current = self._seen, []
         self._rounds = 0
@@ -200,7 +211,11 @@ class FedCIL:
 
 
 def client(parts: GenerativeParts) -> FedCIL:
-    """Builds the method's learner for a client."""
+    """Builds FedCIL's learner of a client.
+
+    Args:
+        parts: The parts that generative methods are built from.
+    """
     assert isinstance(parts.model, ACGAN)
     return FedCIL(
         model=parts.model,

@@ -22,8 +22,8 @@ def verdict_loss(verdicts: Tensor, is_real: bool) -> Tensor:
     """Computes the binary cross-entropy of the critic's verdicts.
 
     Args:
-        verdicts: The logits (n, 1) of the images being real.
-        is_real: Whether they are.
+        verdicts: The logits (n, 1) that the images are real.
+        is_real: Whether the images are real.
     """
     wanted = torch.full_like(verdicts, float(is_real))
     return F.binary_cross_entropy_with_logits(verdicts, wanted)
@@ -35,14 +35,14 @@ def critic_loss(
     """Computes the critic's loss.
 
     Args:
-        gan: The model.
+        gan: The ACGAN.
         x: Real images.
-        y: Their classes.
-        made: Made images; the generator does not learn from this loss.
-        made_y: Their classes.
+        y: The classes of the real images.
+        made: Made images; no gradient flows to the generator.
+        made_y: The classes of the made images.
 
     Returns:
-        The loss, the class logits of the real images, and those of the made ones.
+        The loss, the class logits of the real images, and the class logits of the made images.
     """
     features, made_features = gan.features(x), gan.features(made.detach())
     logits, made_logits = gan.head(features), gan.head(made_features)
@@ -59,16 +59,16 @@ def generator_loss(gan: ACGAN, made: Tensor, made_y: Tensor) -> Tensor:
     """Computes the generator's loss: made images shall pass for real, and for their class.
 
     Args:
-        gan: The model.
+        gan: The ACGAN.
         made: Images that its generator has made.
-        made_y: Their classes.
+        made_y: The classes of these images.
     """
     features = gan.features(made)
     return verdict_loss(gan.real(features), True) + F.cross_entropy(gan.head(features), made_y)
 
 
 def divergence(target: Tensor, logits: Tensor) -> Tensor:
-    """Computes KL(p ‖ p̂), the mean over samples.
+    """Computes the Kullback–Leibler divergence KL(p ‖ p̂) of predictions, as a mean over samples.
 
     Args:
         target: The logits of p, through which no gradient flows.

@@ -1,4 +1,4 @@
-"""FedCIL: what client and server share — optimisers, random inputs, copies of generators."""
+"""FedCIL: optimisers, random inputs and copies of generators, for client and server."""
 
 from __future__ import annotations
 
@@ -17,25 +17,30 @@ class GeneratorInputs:
     """The random inputs of a generator: noise and classes.
 
     Args:
-        random: Where they are drawn from.
-        classes: How many classes the generator knows.
-        device: Where it computes.
+        random: The random generator from which they are drawn.
+        classes: How many classes the image generator knows.
+        device: The device to which they are moved.
     """
 
     def __init__(self, random: torch.Generator, classes: int, device: torch.device) -> None:
         self.random, self.size, self._device = random, ACGAN_NOISE + classes, device
 
     def noise(self, n: int) -> Tensor:
-        """Draws noise (n, 100 + classes)."""
+        """Draws noise for n images: (n, 100 + classes)."""
         return torch.randn(n, self.size, generator=self.random).to(self._device)
 
     def labels(self, n: int, among: Sequence[int]) -> Tensor:
-        """Draws classes (n,), each of these equally likely."""
+        """Draws classes (n,), each equally likely.
+
+        Args:
+            n: How many to draw.
+            among: The classes to draw from.
+        """
         chosen = torch.randint(len(among), (n,), generator=self.random)
         return torch.tensor(sorted(among))[chosen].to(self._device)
 
     def seed(self) -> int:
-        """Draws a seed, for the draws of dropout on the device."""
+        """Draws a seed for dropout, which draws its own numbers on the device."""
         return int(torch.randint(2**62, (1,), generator=self.random))
 
 
@@ -43,8 +48,8 @@ class Adversaries:
     """The optimisers of an ACGAN's critic and generator, and a step of each.
 
     Args:
-        gan: The model that they train.
-        lr: Learning rate of both.
+        gan: The ACGAN that the optimisers train.
+        lr: Learning rate of both optimisers.
     """
 
     def __init__(self, gan: ACGAN, lr: float) -> None:
@@ -62,16 +67,20 @@ class Adversaries:
         self.generator = torch.optim.Adam(of_generator, lr=self._lr, betas=betas, fused=fused)
 
     def judge(self, critic_loss: Tensor) -> None:
-        """Takes a step of the critic down its loss."""
+        """Takes a gradient step of the critic.
+
+        Args:
+            critic_loss: The critic's loss.
+        """
         self.critic.zero_grad()
         critic_loss.backward()  # type: ignore[no-untyped-call]
         self.critic.step()
 
     def deceive(self, noise: Tensor, y: Tensor, penalty: Tensor | float = 0.0) -> Tensor:
-        """Takes a step of the generator; returns its loss.
+        """Takes a gradient step of the generator; returns its loss.
 
         Args:
-            noise: (n, 100 + classes).
+            noise: The generator's noise (n, 100 + classes).
             y: The classes (n,) of the images to make.
             penalty: A term that is added to the loss.
         """
@@ -100,13 +109,19 @@ def frozen_copy(generator: ClassGenerator) -> ClassGenerator:
 
 
 def load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> None:
-    """Loads the tensors whose names have a prefix; BatchNorm's counters do not travel."""
+    """Loads a generator's weights from tensors that a client or the server has sent.
+
+    Args:
+        generator: The generator.
+        tensors: Tensors by name; BatchNorm's counters may be missing, as they are never sent.
+        prefix: The beginning of the names of the generator's tensors.
+    """
     weights = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
     generator.load_state_dict(weights, strict=False)
 
 
 def refuses(shape: tuple[int, ...]) -> str | None:
-    """Says which images an ACGAN can make, if not those of this shape.
+    """Says which images an ACGAN can make, if it cannot make images of this shape; else None.
 
     >>> refuses((1, 28, 28)), refuses((3, 64, 64))
     (None, 'square images of at most 32 × 32')

@@ -1,8 +1,9 @@
-"""FedCIL (Qi et al. 2023) at the server: it consolidates the averaged ACGAN after each round.
+"""FedCIL (Qi et al. 2023) at the server: it trains the averaged ACGAN on made images after a round.
 
-The clients' generators make images of their current classes, and of their past classes as they were
-at the end of the last task. The averaged critic and generator take steps in turn on these images,
-in equal parts, as a client's do on real ones (`critic_loss`, `generator_loss`).
+Each client's generator makes images of the client's current classes; its generator as of the end of
+the last task makes images of its past classes. On equal parts of both, the averaged critic and
+generator take steps in turn, as a client's do on real images (`critic_loss`, `generator_loss`). The
+paper calls this consolidation.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from ofcl.models.generators import ACGAN
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
-SERVER_BATCH = 32  # images of a consolidation step, and those that every client's generator makes
+SERVER_BATCH = 32  # images that each client's generator makes, and that a step draws of them
 
 
 class Pool:
-    """Images to draw from, so that every class is equally likely.
+    """Images from which batches are drawn, with every class equally likely.
 
     Args:
-        images: (n, …).
-        labels: Their classes (n,).
+        images: The images (n, …).
+        labels: The classes (n,) of the images.
     """
 
     def __init__(self, images: Tensor, labels: Tensor) -> None:
@@ -41,23 +42,27 @@ class Pool:
         self._weights = 1.0 / torch.bincount(on_cpu)[on_cpu]
 
     def draw(self, random: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draws a batch of images and their classes."""
+        """Draws a batch of images and their classes.
+
+        Args:
+            random: The random generator.
+        """
         rows = torch.multinomial(self._weights, SERVER_BATCH, replacement=True, generator=random)
         rows = rows.to(self.images.device)
         return self.images[rows], self.labels[rows]
 
 
 class FedCILServer:
-    """Consolidates the averaged ACGAN with images of the clients' generators.
+    """Trains the averaged ACGAN on images that the clients' generators make.
 
     Args:
-        model: An ACGAN like the clients', which takes the averaged one's weights.
+        model: An ACGAN like the clients', into which the averaged weights are loaded.
         classes: How many classes there are.
         generator: Where noise and classes are drawn from.
         steps: Steps of critic and generator after each round.
-        lr: Learning rate of both.
-        mean: The mean of each channel that images are normalised with.
-        std: The standard deviation of each channel that they are normalised with.
+        lr: Learning rate of critic and generator.
+        mean: The mean of each channel, with which images are normalised.
+        std: The standard deviation of each channel, with which images are normalised.
     """
 
     every_round = True
@@ -82,7 +87,15 @@ class FedCILServer:
         self._mean, self._std = mean, std
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """Trains the averaged ACGAN on images of the clients' generators, and returns it."""
+        """Trains the averaged ACGAN on images that the clients' generators make.
+
+        Args:
+            model: The averaged weights.
+            updates: The updates of the round's clients, with their generators and classes.
+
+        Returns:
+            The trained weights; empty if no client has sent a class.
+        """
         self._model.load_state_dict(model, strict=False)
         current = self._pool(updates, "generator.", "now")
         past = self._pool(updates, "last.", "past")
@@ -105,6 +118,7 @@ class FedCILServer:
         return {name: state[name].detach().clone() for name in model}
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Computes the critic's loss; images of the clients' generators count as real."""
         made_y = self._inputs.labels(len(x), self._seen)
         with torch.no_grad():
             made = self._model.make(self._inputs.noise(len(x)), made_y)
@@ -115,9 +129,10 @@ class FedCILServer:
         """Lets the clients' generators make images; None if no client has such classes.
 
         Args:
-            updates: Of the clients of a round.
-            prefix: Of the names of a generator's tensors: the current one's, or the last task's.
-            which: The classes to make: `now` or `past`.
+            updates: The updates of the round's clients.
+            prefix: The beginning of the names of the tensors of the generator to use: the current
+                one, or that of the last task.
+            which: The name of the list of classes to make: `now` or `past`.
         """
         images, labels = [], []
         for update in updates:
@@ -131,12 +146,12 @@ class FedCILServer:
         return Pool(torch.cat(images), torch.cat(labels)) if images else None
 
     def end_task(self, model: Tensors) -> Tensors:
-        """Hands out nothing besides the model."""
+        """Returns no tensors: the clients need nothing but the model for the next task."""
         return {}
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Makes images of each class with the server's generator."""
+        """Makes so many images of each class with the server's generator, for people to see."""
         draw = torch.Generator().manual_seed(0)  # not the run's, whose draws must not move
         self._model.eval()
         images = {}
@@ -147,7 +162,7 @@ class FedCILServer:
         return images
 
     def state(self) -> State:
-        """Returns everything, for a checkpoint."""
+        """Returns the model, the optimisers and the random state, for a checkpoint."""
         return {
             "model": self._model.state_dict(),
             "adversaries": self._adversaries.state(),
@@ -164,7 +179,11 @@ class FedCILServer:
 
 
 def server(parts: GenerativeParts) -> FedCILServer:
-    """Builds the method's part at the server."""
+    """Builds FedCIL's part of the server.
+
+    Args:
+        parts: The parts that generative methods are built from.
+    """
     assert isinstance(parts.model, ACGAN)
     return FedCILServer(
         model=parts.model,

@@ -1,4 +1,4 @@
-"""MFCL (Babakniya et al. 2023) at a client, online: it learns together with made images.
+"""MFCL (Babakniya et al. 2023) at a client, online: it learns from new images and made ones.
 
 In the first task, the loss is cross-entropy. From the second task on, every gradient step has a
 mini-batch (x, y) and images x' that the server's generator makes, each with the class y' that the
@@ -39,11 +39,11 @@ HEAD, DISTILLATION = 1.0, 0.1  # weights of the second and the third term
 
 @dataclass
 class Teacher:
-    """The teacher of a client: a model and a generator of the past tasks.
+    """The teacher of a client: the global model and the generator of the past tasks.
 
     Args:
         model: The global model at the end of the last task.
-        generator: The generator that the server has trained on it.
+        generator: The generator that the server has trained with this model.
         old: The classes of the past tasks.
     """
 
@@ -53,7 +53,7 @@ class Teacher:
 
     @torch.no_grad()
     def images(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Makes images of noise, and finds the old class that the model takes each for."""
+        """Makes images from noise; gives them, and the old class that the model sees in each."""
         made = self.generator(noise)
         return made, self.old[self.model(made)[:, self.old].argmax(1)]
 
@@ -63,9 +63,9 @@ class MFCL:
 
     Args:
         model: The client's model, with `features` and a linear `head`.
-        optimizer: Of its parameters.
-        image_generator: The generator, as all clients and the server start it.
-        generator: Where noise and augmentations are drawn from.
+        optimizer: The optimiser of the model.
+        image_generator: The image generator, with the same weights at all clients and the server.
+        generator: The random generator of noise and augmentations.
         steps: Gradient steps for each mini-batch.
         synthetic: Made images in each step.
         augment: The change of new samples in all steps but the first.
@@ -96,7 +96,15 @@ class MFCL:
         )
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Takes the gradient steps on the mini-batch and, after the first task, on made images."""
+        """Takes the gradient steps on the mini-batch and, after the first task, on made images.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
+
+        Returns:
+            The measurements of the mini-batch (`measured`).
+        """
         self._current = list(current)
         losses: list[Tensor] = []
         first_logits, y = torch.empty(0), to_device(batch.y, batch.x.device)
@@ -115,7 +123,13 @@ class MFCL:
         return measured(first_logits, y, torch.stack(losses), self.model.parameters())
 
     def _loss(self, x: Tensor, y: Tensor, current: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Computes the client's loss, new images and made ones of past classes, and x's logits."""
+        """Computes the client's loss (at the top of this file), and the logits of the new images.
+
+        Args:
+            x: The new images.
+            y: The classes of the new images.
+            current: The classes of the current task so far.
+        """
         if not len(self._teacher.old):
             logits = self.model(x)
             return F.cross_entropy(logits, y), logits
@@ -137,14 +151,14 @@ class MFCL:
         return loss + DISTILLATION * change, logits
 
     def grow(self, classes: int, seed: int) -> None:
-        """Refuses: the head has all classes from the start."""
+        """Raises an error: the head has all classes from the start."""
         raise OfclError("mfcl cannot learn classes that nobody announced; use a memory method")
 
     def before_round(self) -> None:
         """Does nothing."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """Measures FedProx's term from the new global model, if there is one."""
+        """Moves FedProx's anchor, if there is one, to the new global model."""
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
@@ -152,11 +166,16 @@ class MFCL:
         """Does nothing: the teacher comes from the server."""
 
     def sends(self) -> Tensors:
-        """Returns the classes of the current task, of which the server will make images."""
+        """Returns the classes of the current task, for the server's generator."""
         return {"now": torch.tensor(self._current, dtype=torch.long)}
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes the generator, and the global model at the end of the task as its teacher."""
+        """Takes the teacher for the next task from the server.
+
+        Args:
+            global_model: The global model at the end of the task.
+            handed: The generator's weights, and the old classes as `old`.
+        """
         self._teacher.model.load_state_dict(global_model, strict=False)
         self._teacher.old = handed["old"].to(next(self.model.parameters()).device)
         weights = {n.removeprefix("generator."): v for n, v in handed.items() if n != "old"}
@@ -190,7 +209,11 @@ class MFCL:
 
 
 def client(parts: GenerativeParts) -> MFCL:
-    """Builds the method's learner for a client."""
+    """Builds MFCL's learner of a client.
+
+    Args:
+        parts: The parts that generative methods are built from.
+    """
     return MFCL(
         model=parts.model,
         optimizer=parts.make_optimizer(),

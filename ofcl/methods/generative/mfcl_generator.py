@@ -8,7 +8,11 @@ from ofcl.seeds import private
 
 
 def build_image_generator(parts: GenerativeParts) -> ImageGenerator:
-    """Builds the generator, with the same weights at the server and at every client."""
+    """Builds the image generator, with the same weights at the server and at every client.
+
+    Args:
+        parts: The parts that generative methods are built from.
+    """
     channels = 2 * max(round(64 * parts.width / 20), 1)
     with private(parts.seed, "image generator"):
         generator = ImageGenerator(parts.shape, channels)
@@ -16,7 +20,7 @@ def build_image_generator(parts: GenerativeParts) -> ImageGenerator:
 
 
 def refuses(shape: tuple[int, ...]) -> str | None:
-    """Says which images the generator can make, if not those of this shape.
+    """Says which images the generator can make, if it cannot make this shape; else None.
 
     >>> [refuses((3, side, side)) for side in (28, 32, 64)]
     [None, None, None]

@@ -26,11 +26,21 @@ TEMPERATURE = 1000.0  # of the label term, as in MFCL's released code
 BALANCE, STATISTICS, SMOOTHNESS = 1.0, 50.0, 1e-3  # weights of the other terms
 
 Labels = Literal["teacher", "noise"]
-"""The class of a made image: what the teacher takes it for, or the largest of its first noises."""
+"""How a made image gets its class.
+
+teacher:  the class that the teacher sees in it.
+noise:    the largest of the first numbers of its noise, one number for each class.
+"""
 
 
 def label_loss(logits: Tensor, labels: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Computes the cross-entropy of the teacher's logits of made images, at a temperature."""
+    """Computes the cross-entropy of the teacher's logits of made images.
+
+    Args:
+        logits: The teacher's logits (n, classes).
+        labels: The class (n,) of each image.
+        temperature: The logits are divided by it.
+    """
     return F.cross_entropy(logits / temperature, labels)
 
 
@@ -50,7 +60,7 @@ def balance_loss(logits: Tensor) -> Tensor:
 def statistics_loss(
     mean: Tensor, variance: Tensor, running_mean: Tensor, running_variance: Tensor
 ) -> Tensor:
-    """Computes how far a layer's input is from that in training, as a mean over its channels.
+    """Computes how far a layer's input is from its inputs in training, as a mean over channels.
 
     ln(σ/σ_r) − ½ (1 − (σ_r² + (μ_r − μ)²) / σ²)
 
@@ -77,7 +87,14 @@ def smoothness_loss(images: Tensor) -> Tensor:
 
 @contextmanager
 def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
-    """Yields a list that gets the statistics loss of every BatchNorm layer in each forward."""
+    """Collects the statistics loss of every BatchNorm layer, within the context.
+
+    Args:
+        teacher: The model with the layers.
+
+    Yields:
+        A list; each forward of the teacher appends one loss for each layer.
+    """
     losses: list[Tensor] = []
 
     def watch(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -107,7 +124,7 @@ def generator_loss(
     Args:
         teacher: The frozen global model.
         images: Made images.
-        noise: The noise that they were made of.
+        noise: The noise from which the images were made.
         seen: The classes seen so far.
         labels: How the class of an image is chosen.
     """
@@ -125,7 +142,7 @@ def generator_loss(
 def distillation_loss(old_head: nn.Linear, old: Tensor, new: Tensor, before: Tensor) -> Tensor:
     """Computes the mean over samples of ‖W_o φ(x) − W_o φ_o(x)‖² / q.
 
-    So that the features change little where the old head looks.
+    It is small if the features have changed little in the directions that the old head uses.
 
     Args:
         old_head: The teacher's head, with the rows W_o of the old classes.

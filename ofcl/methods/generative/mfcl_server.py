@@ -1,8 +1,8 @@
 """MFCL (Babakniya et al. 2023) at the server: it trains a generator when a task has ended.
 
-The generator learns by Adam to make images that the frozen global model, its teacher, takes for
-images of the classes seen so far (`generator_loss`). It goes on from task to task, with a new
-optimiser. The clients get it for the next task.
+The generator learns to make images that the frozen global model, its teacher, takes for images of
+the classes seen so far (`generator_loss`). It keeps its weights from task to task; its optimiser,
+Adam, starts anew. The clients get the generator for the next task.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class MFCLServer:
 
     Args:
         model: A model like the clients', which becomes the teacher.
-        image_generator: The generator, as all clients and the server start it.
-        generator: Where noise is drawn from.
+        image_generator: The image generator, with the same weights at all clients and the server.
+        generator: The random generator of noise.
         steps: Gradient steps of the generator after a task.
         batch: Images in each step.
         labels: How the class of a made image is chosen.
-        mean: The mean of each channel that images are normalised with.
-        std: The standard deviation of each channel that they are normalised with.
+        mean: The mean of each channel, with which images are normalised.
+        std: The standard deviation of each channel, with which images are normalised.
     """
 
     every_round = False
@@ -54,13 +54,28 @@ class MFCLServer:
         self._seen: list[int] = []
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """Notes the clients' classes; the averaged model stays as it is."""
+        """Notes the clients' classes, and leaves the averaged model as it is.
+
+        Args:
+            model: The averaged weights.
+            updates: The updates of the round's clients, with their classes.
+
+        Returns:
+            No tensors: the averaged model is not changed.
+        """
         current = {c for update in updates for c in update.extras["now"].tolist()}
         self._seen = sorted({*self._seen, *current})
         return {}
 
     def end_task(self, model: Tensors) -> Tensors:
-        """Trains the generator on the global model; returns it with the classes seen so far."""
+        """Trains the generator with the global model as its teacher.
+
+        Args:
+            model: The global model at the end of the task.
+
+        Returns:
+            The generator's weights, and the classes seen so far as `old`.
+        """
         self._model.load_state_dict(model, strict=False)
         if self._seen:
             self.train()
@@ -88,7 +103,11 @@ class MFCLServer:
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Makes images, by the class that the teacher takes them for; a class may have fewer."""
+        """Makes images for people to see, sorted by the class that the teacher sees in each.
+
+        Args:
+            each: Images of each class; a class may have fewer.
+        """
         if not self._seen:
             return {}
         device = next(self._images.parameters()).device
@@ -106,7 +125,7 @@ class MFCLServer:
         }
 
     def state(self) -> State:
-        """Returns everything, for a checkpoint."""
+        """Returns the generator, the model, the classes and the random state, for a checkpoint."""
         return {
             "images": self._images.state_dict(),
             "model": self._model.state_dict(),
@@ -123,7 +142,11 @@ class MFCLServer:
 
 
 def server(parts: GenerativeParts) -> MFCLServer:
-    """Builds the method's part at the server."""
+    """Builds MFCL's part of the server.
+
+    Args:
+        parts: The parts that generative methods are built from.
+    """
     return MFCLServer(
         model=parts.model,
         image_generator=build_image_generator(parts),
