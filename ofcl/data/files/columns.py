@@ -110,7 +110,7 @@ def _guess_meaning(table: Table, label: str) -> Meaning:
 
 
 def _find_name(table: Table, names: Sequence[str]) -> str | None:
-    """Returns the first column with one of some names, in upper or lower case; None: there is none."""
+    """Returns the first column with one of some names, in any letter case; None: there is none."""
     by_lower = {name.lower(): name for name in table.columns}
     return next((by_lower[name] for name in names if name in by_lower), None)
 
