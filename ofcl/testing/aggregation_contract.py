@@ -19,12 +19,13 @@ SHAPES = {"hidden.weight": (4, 3), "scale": (), "head.weight": (5, 4), "head.bia
 def check_aggregation(aggregate: Aggregation) -> None:
     """Checks that a function makes one model of the clients' updates.
 
-    The model is finite and has the updates' tensors; of equal updates it is that update; the order
-    of the clients does not matter. It works for a client alone, for one without samples, with and
-    without class counts, and with and without a previous model.
+    The model is finite and has the tensors of the updates. If all updates are equal, the model is
+    the same as they are. The order of the clients does not matter. All of this holds for a single
+    client, for a client without samples, with and without class counts, and with and without a
+    previous model.
 
     Args:
-        aggregate: A function of updates and the previous model, or None, to a model.
+        aggregate: The function, from updates and the previous model (or None) to a model.
 
     Raises:
         ContractBroken: If it does not keep one of these promises.
@@ -43,11 +44,13 @@ def check_aggregation(aggregate: Aggregation) -> None:
 
 
 def _make_model(number: int) -> Tensors:
+    """Draws the tensors of a small model; each number gives another one."""
     draw = generator(number, "aggregation contract")
     return {name: torch.randn(shape, generator=draw) for name, shape in SHAPES.items()}
 
 
 def _make_updates(clients: int) -> list[Update]:
+    """Makes an update for each client, with different models and class counts."""
     updates = []
     for client in range(clients):
         classes = {0: 3 + client, 1 + client % 4: 2 * client + 1}
@@ -58,6 +61,7 @@ def _make_updates(clients: int) -> list[Update]:
 def _check_model_of(
     aggregate: Aggregation, updates: Sequence[Update], previous: Tensors | None
 ) -> None:
+    """Requires a finite model with the updates' tensors, and that the inputs stay as they were."""
     given = [update.state for update in updates] + ([previous] if previous else [])
     before = [{name: value.clone() for name, value in model.items()} for model in given]
     model = aggregate(updates, previous)
@@ -86,6 +90,7 @@ def _check_model_of(
 def _check_order(
     aggregate: Aggregation, updates: Sequence[Update], previous: Tensors | None
 ) -> None:
+    """Requires the same model if the clients come in reverse order."""
     model, reversed_model = aggregate(updates, previous), aggregate(updates[::-1], previous)
     for name, value in model.items():
         require(
@@ -95,6 +100,7 @@ def _check_order(
 
 
 def _check_equal_updates(aggregate: Aggregation, updates: Sequence[Update]) -> None:
+    """Requires that equal updates give their common model."""
     common = updates[0].state
     for previous in (None, common):
         model = aggregate([replace(update, state=common) for update in updates], previous)

@@ -24,7 +24,7 @@ def check_change(change: Change, shape: Sequence[int] = IMAGE) -> None:
 
     Args:
         change: The change.
-        shape: Of a sample that it can change; by default an image with one channel.
+        shape: The shape of a sample that it can change; by default an image with one channel.
 
     Raises:
         ContractBroken: If it does not keep one of these promises.
@@ -42,12 +42,12 @@ def check_change(change: Change, shape: Sequence[int] = IMAGE) -> None:
 def check_perturbation(perturbation: Perturbation, shape: Sequence[int] = IMAGE) -> None:
     """Checks a perturbation: a change that makes several copies of each sample.
 
-    It keeps the promises of `check_change`, and as many copies are made of each sample, whatever
+    It keeps the promises of `check_change`. The number of copies of each sample does not depend on
     the size of the mini-batch.
 
     Args:
         perturbation: The perturbation.
-        shape: Of a sample that it can change; by default an image with one channel.
+        shape: The shape of a sample that it can change; by default an image with one channel.
 
     Raises:
         ContractBroken: If it does not keep one of these promises.
@@ -66,16 +66,19 @@ def check_perturbation(perturbation: Perturbation, shape: Sequence[int] = IMAGE)
 
 
 def _make_samples(n: int, shape: Sequence[int]) -> Tensor:
+    """Draws n random samples of a shape."""
     return torch.randn(n, *shape, generator=generator(0, "change contract"))
 
 
 def _check_both_steps(change: Change, x: Tensor) -> Tensor:
+    """Checks drawing and applying; gives the changed samples."""
     with untouched_generators("a change"):
         draws = _check_draws(change, x.shape)
         return _check_apply(change, x, draws)
 
 
 def _check_draws(change: Change, shape: torch.Size) -> Tensor:
+    """Checks the promises of `draw` and `draw_many`; gives the drawn numbers."""
     one_by_one, again, at_once = (generator(0, "draws of a change") for _ in range(3))
     draws = [change.draw(shape, one_by_one) for _ in range(3)]
     first, n = draws[0], shape[0]
@@ -107,6 +110,7 @@ def _check_draws(change: Change, shape: torch.Size) -> Tensor:
 
 
 def _check_apply(change: Change, x: Tensor, draws: Tensor) -> Tensor:
+    """Checks the promises of `apply`; gives the changed samples."""
     x_before, draws_before = x.clone(), draws.clone()
     changed = change.apply(x, draws)
     require(

@@ -1,4 +1,4 @@
-"""Shared by all contracts: reporting a broken promise, comparing values, saving a state."""
+"""Parts that all contracts share: reporting a broken promise, comparing values, saving a state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def require(condition: bool, message: str) -> None:
         message: The promise, what was expected and what came instead.
 
     Raises:
-        ContractBroken: If it is not.
+        ContractBroken: If the promise is not kept.
     """
     if not condition:
         raise ContractBroken(message)
@@ -41,11 +41,11 @@ def find_difference(first: Any, second: Any, where: str = "") -> str | None:
 
     Args:
         first: Dictionaries and lists of tensors, arrays and plain values.
-        second: The same.
-        where: The path to these values, for the answer.
+        second: Values to compare with the first.
+        where: The path to these values, with which the result begins.
 
     Returns:
-        The path of the difference; None if there is none. NaNs are the same as NaNs.
+        The path of the difference; None if there is none. Two NaNs count as equal.
     """
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         first, second = torch.from_numpy(first), torch.from_numpy(second)
@@ -68,6 +68,7 @@ def find_difference(first: Any, second: Any, where: str = "") -> str | None:
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
+    """Tells whether tensors have the same type, shape and values; two NaNs count as equal."""
     if first.dtype != second.dtype or first.shape != second.shape:
         return False
     return torch.equal(first.isnan(), second.isnan()) and torch.equal(
@@ -76,7 +77,7 @@ def _are_equal(first: Tensor, second: Tensor) -> bool:
 
 
 def save_and_read(state: State, part: str) -> State:
-    """Takes a state through a checkpoint's format, which knows tensors and plain values alone.
+    """Converts a state to the format of checkpoints and back; it has only tensors and plain values.
 
     Args:
         state: The state.
@@ -84,6 +85,9 @@ def save_and_read(state: State, part: str) -> State:
 
     Returns:
         A copy of the state, as it would be read from a checkpoint.
+
+    Raises:
+        ContractBroken: If the state has other values.
     """
     try:
         tensors, tree = flatten(state)
@@ -114,6 +118,7 @@ def untouched_generators(part: str) -> Iterator[None]:
 
 
 def _global_generators() -> dict[str, Any]:
+    """Gives the states of the global random generators, by library."""
     return {
         "torch": torch.get_rng_state(),
         "numpy": np.random.get_state(),
@@ -122,6 +127,12 @@ def _global_generators() -> dict[str, Any]:
 
 
 def almost_equal(first: Tensor, second: Tensor, tolerance: float = 1e-4) -> bool:
-    """Says whether two tensors are the same to rounding."""
+    """Tells whether two tensors have the same shape and type, and nearly the same values.
+
+    Args:
+        first: A tensor.
+        second: The tensor to compare it with.
+        tolerance: The largest difference, absolute and relative.
+    """
     same_form = first.shape == second.shape and first.dtype == second.dtype
     return same_form and torch.allclose(first, second, atol=tolerance, rtol=tolerance)

@@ -23,20 +23,20 @@ TINY: dict[str, Any] = {
 """Settings for `make_blobs`: several rounds in each task."""
 
 TINY_IMAGES: dict[str, Any] = {**TINY, "tasks": 2, "width": 2, "burn_in": 2, "lr": 0.02}
-"""The same for `make_images`."""
+"""Settings for `make_images`: several rounds in each task."""
 
 
 def make_blobs(
     classes: int = 6, train: int = 40, test: int = 10, features: int = 8, seed: int = 0
 ) -> Dataset:
-    """Makes vectors around one centre for each class, which are learned in a moment.
+    """Makes a dataset of vectors, scattered around one centre for each class: easy to learn.
 
     Args:
-        classes: How many classes.
-        train: Samples of each class to learn from.
-        test: Samples of each class to test on.
-        features: Numbers of a vector.
-        seed: Of the draws.
+        classes: The number of classes.
+        train: The number of train samples of each class.
+        test: The number of test samples of each class.
+        features: The length of a vector.
+        seed: The seed of all random numbers.
     """
     draw = generator(seed, "blobs")
     centres = torch.randn(classes, features, generator=draw) * 2
@@ -58,15 +58,15 @@ def make_images(
     channels: int = 1,
     seed: int = 0,
 ) -> Dataset:
-    """Makes images with a bright square at a place that depends on the class.
+    """Makes a dataset of noisy images with a bright square, whose place depends on the class.
 
     Args:
-        classes: How many classes; at most (side / 4) · 2.
-        train: Images of each class to learn from.
-        test: Images of each class to test on.
-        side: Height and width of an image.
-        channels: Colours of an image.
-        seed: Of the draws.
+        classes: The number of classes; at most (side / 4) · 2.
+        train: The number of train images of each class.
+        test: The number of test images of each class.
+        side: The height and width of an image.
+        channels: The number of colour channels.
+        seed: The seed of all random numbers.
     """
     draw = generator(seed, "images")
 

@@ -1,4 +1,4 @@
-"""The contract of a feed: samples as they arrive, which go on where they were left."""
+"""The contract of a feed: it brings every sample once, also if it is opened again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MakeFeed = Callable[[], Feed]
 
 
 def check_feed(make: MakeFeed, most: int = 20) -> None:
-    """Checks that a feed brings every sample once, also if it is opened again on the way.
+    """Checks that a feed brings every sample once, also if it is opened again in the middle.
 
-    A feed that `rereads` is opened behind the samples that were learned; any other one goes on with
-    the sample that comes next.
+    A feed with `rereads` skips the samples that were learned when it is opened again. Any other
+    feed goes on with the sample that comes next.
 
     Args:
-        make: Makes the feed at its beginning, with at least two samples that can be read within
-            seconds; the same one each time.
-        most: How many samples are looked at; a feed may have no end.
+        make: Makes the feed at its beginning; the same feed each time. It must bring at least two
+            samples within seconds.
+        most: How many samples are checked, as a feed may have no end.
 
     Raises:
         ContractBroken: If it does not keep one of its promises.
@@ -42,7 +42,10 @@ def check_feed(make: MakeFeed, most: int = 20) -> None:
 
 
 def _read(arrivals: Iterator[list[Sample]], most: int) -> list[Sample]:
-    """Reads lists of samples until there are so many, or none is left; [] means nothing now."""
+    """Reads samples until there are `most` of them, or the feed has ended.
+
+    A feed gives [] while no sample has arrived.
+    """
     samples: list[Sample] = []
     deadline = time.monotonic() + PATIENCE
     while len(samples) < most:
@@ -62,6 +65,7 @@ def _read(arrivals: Iterator[list[Sample]], most: int) -> list[Sample]:
 
 
 def _check_rows(samples: list[Sample]) -> None:
+    """Requires that the row numbers of each source count up."""
     last: dict[str, int] = {}
     for sample in samples:
         before = last.get(sample.source, -1)
@@ -74,15 +78,17 @@ def _check_rows(samples: list[Sample]) -> None:
 
 
 def _count_taken(samples: list[Sample]) -> dict[str, int]:
-    """Counts the rows of each source that a stream has handed out after these samples."""
+    """Counts the rows of each source up to the last of these samples, as `Feed.open` takes it."""
     return {sample.source: sample.row + 1 for sample in samples}
 
 
 def _plain(sample: Sample) -> list[Any]:
+    """Lists the fields of a sample, to compare them."""
     return [sample.x, sample.label, sample.task, sample.source, sample.row, sample.problem]
 
 
 def _require_rest(rest: list[Sample], expected: list[Sample], promise: str) -> None:
+    """Requires that exactly the expected samples came."""
     wanted, came = ([_plain(sample) for sample in samples] for samples in (expected, rest))
     different = find_difference(wanted, came)
     require(
@@ -93,7 +99,7 @@ def _require_rest(rest: list[Sample], expected: list[Sample], promise: str) -> N
 
 
 def _check_reopened(make: MakeFeed, samples: list[Sample], middle: int, most: int) -> None:
-    """Opens a feed behind what was taken: a new one, as in another process, and the same one."""
+    """Opens a feed again after some samples: a new one, as in a new process, and the same one."""
     taken = _count_taken(samples[:middle])
     feed = make()
     _read(feed.open({}), middle)
@@ -107,7 +113,7 @@ def _check_reopened(make: MakeFeed, samples: list[Sample], middle: int, most: in
 
 
 def _check_continued(make: MakeFeed, samples: list[Sample], middle: int, most: int) -> None:
-    """Opens a feed that cannot go back a second time."""
+    """Opens a feed again that cannot reread: it must go on with the next sample."""
     feed = make()
     first = _read(feed.open({}), middle)
     save_and_read(feed.known, "a feed (`known`)")

@@ -34,9 +34,9 @@ MakePolicy = Callable[[PolicyParts], Policy]
 
 
 def check_policy(make_policy: MakePolicy) -> None:
-    """Checks that a memory with this policy keeps its promises, whatever the settings say.
+    """Checks that a memory with this policy keeps its promises, with different settings.
 
-    Keys are finite numbers, one a sample, and random ones come from the given generator. The
+    Keys are finite numbers, one for each sample; random keys come from the given generator. The
     memory keeps the promises of `check_memory`.
 
     Args:
@@ -52,6 +52,8 @@ def check_policy(make_policy: MakePolicy) -> None:
 def _check_policy_with(
     make_policy: MakePolicy, rescore: Rekey, keep: Keep, scale: Literal["raw", "rank"]
 ) -> None:
+    """Checks a policy with these values of the settings."""
+
     def make_memory() -> Memory:
         draws = generator(0, "memory of a policy")
         policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore, scale=scale))
@@ -68,6 +70,7 @@ def _check_policy_with(
 
 
 def _make_scorer(score: str) -> Scorer:
+    """Makes a scorer with a small random model."""
     with private(0, "model of a policy"):
         model = MLP(FEATURES, 4, CLASSES)
     return Scorer(
@@ -83,11 +86,11 @@ def check_memory(make: Callable[[], Memory]) -> None:
     """Checks that a memory never has too many samples, none twice, and none that did not come.
 
     If its policy is balanced and its rule `even`, classes are as even as the stream allows, and the
-    memory fills up. Put back from its saved state, it goes on bit for bit alike.
+    memory fills up. A memory that loads the saved state of another goes on bit for bit like it.
 
     Args:
-        make: Makes an empty memory for at least five samples that never forgets by age; the same
-            one each time.
+        make: Makes an empty memory, the same each time; it has room for at least five samples, and
+            never forgets by age.
 
     Raises:
         ContractBroken: If one of these promises is not kept.
@@ -131,6 +134,7 @@ def _offer(memory: Memory, number: int, batch: Batch) -> None:
 
 
 def _check_contents(memory: Memory, stream: list[int]) -> None:
+    """Requires that a memory is not too full, and has only samples of the stream, none twice."""
     samples = memory.samples
     ids = samples.id.tolist()
     require(
@@ -153,6 +157,7 @@ def _check_contents(memory: Memory, stream: list[int]) -> None:
 
 
 def _check_full(memory: Memory, stream: list[int]) -> None:
+    """Requires that a memory is as full as it can be and, if balanced, even over the classes."""
     room = min(memory.size, len(stream))
     require(
         len(memory) == room,
@@ -173,7 +178,7 @@ def _check_full(memory: Memory, stream: list[int]) -> None:
 
 
 def _check_saved(make: Callable[[], Memory], batches: Sequence[Batch], middle: int) -> None:
-    """Lets a memory and one that was put back from its state go on side by side."""
+    """Compares a memory with one that has loaded its state, while both go on."""
     first, second = make(), make()
     for number, batch in enumerate(batches[:middle]):
         _offer(first, number, batch)

@@ -1,4 +1,4 @@
-"""The contract of a method: what every run with it keeps."""
+"""The contract of a method: promises that every run with it keeps."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ OF_EACH_CLASS = 4  # samples in a stream of which nobody announced the classes
 
 
 def check_method(method: Method, dataset: Dataset | None = None, **settings: Any) -> None:
-    """Checks what every run with a method keeps, in a few short runs on the CPU.
+    """Checks the promises of a method, in a few short runs on the CPU.
 
     - A run keeps the promises of `check_run`, and there are rounds.
     - The same seed gives the same run, another seed another one.
     - A run that is stopped, and resumed from its directory, ends bit for bit like one that was not.
-    - Nothing leaves a client but the model's tensors, counts, and further tensors, none of which
-      has one of its samples.
+    - Only the model's tensors, counts and further tensors leave a client; none of these tensors
+      has one of the client's samples in it.
     - Classes that nobody announced are learned, or refused with an `OfclError`.
 
     Args:
         method: The method; it need not be in `ofcl.methods.METHODS`.
-        dataset: The data; by default small images for a generative method, else small vectors.
-        settings: Settings by name, other than those of a tiny run.
+        dataset: The dataset; by default small images for a generative method, else small vectors.
+        settings: Settings by name, in place of those of a tiny run.
 
     Raises:
         ContractBroken: If one of these promises is not kept.
@@ -68,7 +68,7 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
 
 @contextmanager
 def _named(method: Method) -> Iterator[str]:
-    """Gives the name of a method; one that has none is put into `METHODS` for the while."""
+    """Gives the name of a method; one without a name is in `METHODS` within the context."""
     names = [name for name, known in METHODS.items() if known is method]
     if names:
         yield names[0]
@@ -102,7 +102,7 @@ def _check_stopped_run(whole: Run, dataset: Dataset, path: Path) -> None:
 
 
 def _run_until(run: Run, count: int) -> list[Event]:
-    """Lets a run go on for so many events, and leaves it without saving anything."""
+    """Iterates over a run for so many events, and leaves it without saving anything."""
     iterator, events = iter(run), []
     for event in iterator:
         events.append(event)
@@ -113,7 +113,7 @@ def _run_until(run: Run, count: int) -> list[Event]:
 
 
 def _end_of(path: Path) -> dict[str, Any]:
-    """Reads the result of a run and its last state, without what may differ: the time."""
+    """Reads the result and the last state of a run, without its seconds, which may differ."""
     result = RunDirectory(path).result()
     checkpoint = load_checkpoint(path / "checkpoint", print)
     assert result is not None
@@ -122,7 +122,7 @@ def _end_of(path: Path) -> dict[str, Any]:
 
 
 def _check_other_seed(whole: Run, dataset: Dataset) -> None:
-    """Runs the first task with another seed, and looks at the updates of each round."""
+    """Runs the first task with another seed, and checks the updates of each round."""
     settings = whole.settings.model_copy(update={"seed": whole.settings.seed + 1})
     run, losses = Run(settings, dataset), []
     samples = dataset.prepare(dataset.x_train)
@@ -143,6 +143,7 @@ def _check_other_seed(whole: Run, dataset: Dataset) -> None:
 
 
 def _check_updates(run: Run, samples: Tensor) -> None:
+    """Requires that updates have only the model's tensors, and others without a sample in them."""
     numel = samples[0].numel()
     for client in run.clients:
         update, names = client.update(), client.model.state_dict().keys()
@@ -171,7 +172,7 @@ def _pieces(values: Tensor, numel: int) -> set[bytes]:
 
 
 def _check_new_classes(values: dict[str, Any], dataset: Dataset) -> None:
-    """Lets streams bring classes one after the other, which nobody has announced."""
+    """Runs on streams that bring new classes, one after the other, without announcing them."""
     clients = int(values["clients"])
     values = {name: v for name, v in values.items() if name not in ("tasks", "checkpoint_every")}
     rows_of = [(dataset.y_train == c).nonzero()[:, 0].tolist() for c in range(len(dataset.labels))]

@@ -28,13 +28,13 @@ Build = Callable[[ModelSize], nn.Module]
 def check_model(build: Build, size: ModelSize = SMALL) -> None:
     """Checks that a function builds models that a run can learn with.
 
-    A model has a linear `head` over the classes that can grow; it gives finite logits, one sample
-    at a time too; it starts from the seed, draws nothing from the global generators, and comes back
-    whole from its saved state.
+    A model has a linear `head` over the classes, which can grow. It gives finite logits, also for a
+    single sample. Its first weights come from the seed, and nothing is drawn from the global
+    generators. Loaded from its saved state, it gives the same logits.
 
     Args:
-        build: Makes the module, as in `ofcl.models.Model`.
-        size: The sizes to build it with; by default those of small images with one channel.
+        build: Builds the module, as in `ofcl.models.Model`.
+        size: The sizes to build it with; by default for small images with one channel.
 
     Raises:
         ContractBroken: If the models do not keep one of these promises.
@@ -52,17 +52,20 @@ def check_model(build: Build, size: ModelSize = SMALL) -> None:
 
 
 def _build(build: Build, size: ModelSize, seed: int) -> nn.Module:
+    """Builds a model from a seed, without touching the global generators."""
     with private(seed, "model"):
         return build(size)
 
 
 @torch.no_grad()
 def _evaluate(model: nn.Module, x: Tensor) -> Tensor:
+    """Computes the logits of samples in evaluation mode."""
     logits: Tensor = model.eval()(x)
     return logits
 
 
 def _check_seed(build: Build, size: ModelSize, model: nn.Module) -> None:
+    """Requires that the same seed builds the same model, and another seed another one."""
     again, other = (_build(build, size, seed).state_dict() for seed in (0, 1))
     different = find_difference(dict(model.state_dict()), dict(again))
     require(
@@ -76,6 +79,7 @@ def _check_seed(build: Build, size: ModelSize, model: nn.Module) -> None:
 
 
 def _check_head(model: nn.Module, size: ModelSize) -> None:
+    """Requires a linear head with an output for each class."""
     head = getattr(model, "head", None)
     require(
         isinstance(head, nn.Linear) and head.bias is not None,
@@ -90,6 +94,7 @@ def _check_head(model: nn.Module, size: ModelSize) -> None:
 
 
 def _check_forward(model: nn.Module, x: Tensor, classes: int) -> None:
+    """Requires finite logits in evaluation mode, which depend on each sample alone."""
     x_before, state_before = x.clone(), copy.deepcopy(model.state_dict())
     logits = _evaluate(model, x)
     require(
@@ -116,6 +121,7 @@ def _check_forward(model: nn.Module, x: Tensor, classes: int) -> None:
 
 
 def _check_learning(model: nn.Module, x: Tensor, classes: int) -> None:
+    """Requires finite gradients, also for the head."""
     logits = model.train()(x)
     y = torch.arange(len(x)) % classes
     F.cross_entropy(logits, y).backward()  # type: ignore[no-untyped-call]
@@ -130,6 +136,7 @@ def _check_learning(model: nn.Module, x: Tensor, classes: int) -> None:
 
 
 def _check_saved(model: nn.Module, other: nn.Module, x: Tensor) -> None:
+    """Requires that another model gives the same logits after it has loaded this one's state."""
     other.load_state_dict(save_and_read(dict(model.state_dict()), "a model"))
     require(
         torch.equal(_evaluate(other, x), _evaluate(model, x)),
@@ -139,6 +146,7 @@ def _check_saved(model: nn.Module, other: nn.Module, x: Tensor) -> None:
 
 
 def _check_growth(model: nn.Module, x: Tensor, classes: int) -> None:
+    """Requires that a head that grows keeps the logits of the old classes."""
     before = _evaluate(model, x)
     grow_head(model, classes + 2, seed=0)
     after = _evaluate(model, x)

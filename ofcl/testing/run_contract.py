@@ -1,4 +1,4 @@
-"""The contract of a run, whatever method, settings and data it has."""
+"""The contract of a run: promises that hold for every method, setting and dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ofcl.testing.contract import require, untouched_generators
 
 
 def check_run(run: Run) -> Result:
-    """Runs to the end, and checks what holds for every run.
+    """Runs to the end, and checks the promises of every run.
 
     Losses and models stay finite; every client is evaluated after each task; every mini-batch is
     learned once; rounds have enough clients; memories are never too full; the global random
@@ -55,6 +55,7 @@ def check_run(run: Run) -> Result:
 
 
 def _check_event(event: Event, min_clients: int) -> None:
+    """Requires finite losses, and rounds with enough clients."""
     if isinstance(event, Learned):
         require(
             math.isfinite(event.loss) and 0 <= event.correct <= event.samples,
@@ -73,6 +74,7 @@ def _check_event(event: Event, min_clients: int) -> None:
 
 
 def _check_models(run: Run) -> None:
+    """Requires that the models of server and clients are finite at the end."""
     models: dict[str, Tensors] = {"the server": run.server.model}
     for client in run.clients:
         models[f"client {client.number}"] = client.model.state_dict()
@@ -85,6 +87,7 @@ def _check_models(run: Run) -> None:
 
 
 def _check_memories(run: Run) -> None:
+    """Requires that memories are not too full, and have no sample twice."""
     settings = run.settings
     remembers = METHODS[settings.method].policy is not None
     for client in run.clients:
@@ -108,6 +111,7 @@ def _check_memories(run: Run) -> None:
 
 
 def _check_result(run: Run) -> Result:
+    """Requires an accuracy from 0 to 100 percent; gives the result."""
     result = run.result()
     require(
         result.A is None or 0 <= result.A <= 100,

@@ -1,4 +1,4 @@
-"""The contract of a score: logits of a sample's copies → how uncertain the model is about it."""
+"""The contract of a score: from the logits of a sample's copies, how uncertain the model is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ VIEWS, SAMPLES, CLASSES = 4, 6, 5
 
 
 def check_score(score: Score) -> None:
-    """Checks that a function is a score, whatever logits it gets.
+    """Checks that a function is a score.
 
-    It gives a finite number for each sample, larger where the model is less certain, which depends
-    on the logits of this sample's copies alone. It draws nothing and leaves its input as it was.
+    It gives a finite number for each sample, which is larger where the model is less certain. The
+    number depends on the logits of this sample's copies alone. The function draws no random numbers
+    and does not change its input.
 
     Args:
-        score: A function of logits (views, n, classes) to (n,).
+        score: The function, from logits (views, n, classes) to scores (n,).
 
     Raises:
         ContractBroken: If it does not keep one of these promises.
@@ -34,6 +35,7 @@ def check_score(score: Score) -> None:
 
 
 def _check_numbers(score: Score, logits: Tensor) -> None:
+    """Requires a finite number for each sample, and the same when it is called again."""
     before = logits.clone()
     scores = score(logits)
     shape, n = tuple(logits.shape), logits.shape[1]
@@ -55,6 +57,7 @@ def _check_numbers(score: Score, logits: Tensor) -> None:
 
 
 def _check_samples_apart(score: Score, logits: Tensor) -> None:
+    """Requires that a sample's score does not depend on the other samples."""
     scores = score(logits)
     require(
         almost_equal(score(logits.flip(1)), scores.flip(0)),
@@ -69,7 +72,7 @@ def _check_samples_apart(score: Score, logits: Tensor) -> None:
 
 
 def _check_direction(score: Score) -> None:
-    """Compares a sure prediction with copies that disagree, surely and hardly sure."""
+    """Requires a smaller score for copies that agree than for copies that disagree."""
     confident = torch.zeros(VIEWS, CLASSES)
     confident[:, 0] = 8.0
     disagreeing = 8.0 * torch.eye(CLASSES)[:VIEWS]

@@ -17,12 +17,12 @@ MakeStream = Callable[[], Stream]
 
 
 def check_stream(make: MakeStream, most: int = 30) -> None:
-    """Checks that a stream brings whole mini-batches in order, and goes on from any position.
+    """Checks that a stream brings valid mini-batches in order, and goes on from any position.
 
     Args:
-        make: Opens the stream at its beginning; the same one each time. What a stream shares with a
-            run, such as the vocabulary of a live one, has been filled already.
-        most: How many mini-batches are looked at; a stream may have no end.
+        make: Opens the stream at its beginning; the same stream each time. If it shares something
+            with a run, such as the vocabulary of a live stream, that must be filled already.
+        most: How many mini-batches are checked, as a stream may have no end.
 
     Raises:
         ContractBroken: If it does not keep one of its promises.
@@ -70,6 +70,7 @@ def _take(stream: Stream, before: list[Batch]) -> Batch | None:
 
 
 def _wait_for(stream: Stream) -> None:
+    """Waits until a stream has its next mini-batch, or its end."""
     deadline = time.monotonic() + PATIENCE
     while not stream.ready():
         require(
@@ -80,6 +81,7 @@ def _wait_for(stream: Stream) -> None:
 
 
 def _check_end(stream: Stream) -> None:
+    """Requires that a stream without a next task has ended, and stays so."""
     ended = False
     try:
         next(stream)
@@ -90,6 +92,7 @@ def _check_end(stream: Stream) -> None:
 
 
 def _check_batch(batch: Batch) -> None:
+    """Requires finite samples, and a class for each."""
     n = len(batch.y)
     require(
         n > 0 and len(batch.x) == n,
@@ -110,7 +113,14 @@ def _check_batch(batch: Batch) -> None:
 
 
 def _check_from(make: MakeStream, position: int, state: Any, batches: list[Batch]) -> None:
-    """Puts a new stream at a position, and compares the rest."""
+    """Puts a new stream at a position, and compares its mini-batches with the expected ones.
+
+    Args:
+        make: Opens the stream.
+        position: How many mini-batches were taken before.
+        state: The state of the stream at this position.
+        batches: All mini-batches of the stream.
+    """
     stream = make()
     stream.load_state(state)
     for number in range(position, len(batches)):
