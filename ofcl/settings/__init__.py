@@ -6,5 +6,5 @@
     files     settings files (TOML), and the presets of the package
     presets/, datasets.toml    protocols, the demo, values that the paper sets for its datasets
 
-The learning core never imports this room; `assembly` hands it single values.
+The learning core never imports this room; `assembly` passes single values to the core.
 """

@@ -14,14 +14,14 @@ VERSION = 1
 """The version of the settings file; a file of another version is refused."""
 
 PROTOCOLS = ("sound", "published")
-"""The presets that are protocols: values from which all other settings start."""
+"""The presets that are protocols: a run starts from the values of one of them."""
 
 
 def preset(name: str) -> dict[str, Any]:
     """Reads a settings file of the package.
 
     Args:
-        name: its name, one of `presets()`.
+        name: The name of the preset, one of `presets()`.
 
     >>> preset("published")["mixing"]
     0.5
@@ -37,8 +37,8 @@ def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
     """Reads the values that the paper sets for one of its datasets.
 
     Args:
-        dataset: the name of the dataset; others have no values.
-        protocol: the name of the protocol, in which some values differ.
+        dataset: The name of the dataset; one that is not in the paper has no values.
+        protocol: The name of the protocol, as some values differ between protocols.
 
     >>> dataset_preset("crc-tissue", "published")["drop_class"]
     'last'
@@ -59,14 +59,14 @@ def load_settings(path: str | Path) -> dict[str, Any]:
     """Reads a settings file, or a preset of the package when no such file exists.
 
     Args:
-        path: the path of the file, or the name of a preset.
+        path: The path of the file, or the name of a preset.
 
     Returns:
-        The values. Of a protocol they are its name alone, so that values that the paper sets for a
-        dataset still come before the protocol's.
+        The values by the setting's name. For a protocol this is only `protocol`, so that the values
+        that the paper sets for a dataset still override the protocol's.
 
     Raises:
-        OfclError: if there is no such file, or it is not a settings file of this version.
+        OfclError: If there is no such file, or it cannot be read as a settings file.
     """
     if not Path(path).exists() and str(path) in presets():
         return {"protocol": str(path)} if str(path) in PROTOCOLS else preset(str(path))
@@ -95,7 +95,10 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Reads one `key=value` of the command line; a value that is not TOML is a string.
 
     Args:
-        text: the argument.
+        text: The argument, as it was typed.
+
+    Returns:
+        The name of the setting, and its value.
 
     >>> parse_override("lr=0.01"), parse_override("model=mlp")
     (('lr', 0.01), ('model', 'mlp'))
@@ -114,7 +117,7 @@ def to_toml(values: dict[str, Any]) -> str:
     """Writes values as TOML.
 
     Args:
-        values: flat values, and tables of flat values; None is left out.
+        values: Plain values, and dictionaries of them, which become tables; None is left out.
 
     >>> print(to_toml({"lr": 0.1, "limit": None, "made_with": {"torch": "2"}}))
     lr = 0.1
@@ -134,6 +137,7 @@ def to_toml(values: dict[str, Any]) -> str:
 
 
 def _toml_value(value: Any) -> str:
+    """Writes one value as TOML."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"
     # JSON's strings, numbers and booleans are TOML's, but for DEL.
@@ -141,6 +145,7 @@ def _toml_value(value: Any) -> str:
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
+    """Reads TOML; `source` names the file in the error."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

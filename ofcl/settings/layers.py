@@ -14,14 +14,14 @@ from ofcl.settings.schema import Settings
 def make_settings(*layers: dict[str, Any]) -> Settings:
     """Puts settings together and checks them.
 
-    Values that no layer has are those that the paper sets for the dataset; then those of the
-    protocol; then the defaults.
+    A setting that no layer names gets the value that the paper sets for the dataset; else that of
+    the protocol; else the default.
 
     Args:
-        layers: values by the setting's name; later layers override earlier ones.
+        layers: Dictionaries of values by the setting's name; later ones override earlier ones.
 
     Raises:
-        OfclError: if a name is unknown, a value is not accepted, or two values exclude each other.
+        OfclError: If a name is unknown, a value is not accepted, or two values exclude each other.
 
     >>> make_settings({"protocol": "published"}, {"mixing": 1.0}).mixing
     1.0

@@ -13,7 +13,7 @@ AT_PARTY = (
     "window", "on_bad", "train_head", "test_head", "train_per_class", "test_per_class", "streams",
     "task", "test", "idle", "device",
 )  # fmt: skip
-"""Settings that a party of a federation decides for itself: they are never sent."""
+"""Settings that each party of a federation decides for itself: the server never sends them."""
 
 _STREAMS_ONLY = ("task", "test", "idle")
 _DATASETS_ONLY = (
@@ -25,8 +25,8 @@ _DATASETS_ONLY = (
 def check_noise(settings: Settings) -> None:
     """Raises an error if settings of differential privacy would have no effect.
 
-    It is checked when a run begins and not in `check_combination`, so that runs of older versions
-    with such settings can still be read.
+    This is checked when a run begins, not in `check_combination`: runs of older versions may have
+    such settings, and must still be readable.
 
     Args:
         settings: The settings.
@@ -75,4 +75,5 @@ def _given(settings: Settings) -> set[str]:
 
 
 def _default(name: str) -> Any:
+    """Gives the default of a setting."""
     return Settings.model_fields[name].default

@@ -1,8 +1,8 @@
 """The settings of a run: their names, types, defaults and help.
 
-Settings come from TOML files, the command line or Python; each value is checked here, whatever it
-comes from. A protocol (`sound`, `published`) is a TOML file with values of these settings;
-`docs/protocols.md` says what each value changes.
+Settings come from TOML files, the command line or Python; every value is checked here. A protocol
+(`sound`, `published`) is a TOML file with values of these settings; `docs/protocols.md` says what
+each value changes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
 class Settings(BaseModel):
     """Everything that determines a run.
 
-    Settings that are not given are those that the paper sets for the dataset; then those of the
-    protocol; then the defaults.
+    A setting that is not given gets the value that the paper sets for the dataset; else that of the
+    protocol; else the default.
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -329,6 +329,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fills in the values of the protocol and those that the paper sets for the dataset."""
         protocol = values.get("protocol", "sound")
         if protocol not in PROTOCOLS:
             return values
@@ -338,7 +339,7 @@ class Settings(BaseModel):
     @field_validator("augment", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """It was yes or no once."""
+        """Accepts true and false, as older settings files have them."""
         return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
     @field_validator("perturbations", "columns", "streams", mode="before")
