@@ -67,7 +67,7 @@ def merge(hits: Sequence[Hits]) -> Hits:
 def to_its_end(matrix: Sequence[Row]) -> list[Row]:
     """Cuts off the rows of a client's matrix after its last test.
 
-    A row has the accuracies after one task, a column those on one task.
+    Row i of the matrix has the accuracies after task i, column j those on task j.
 
     >>> to_its_end([[90.0, None, None], [40.0, 80.0, None], [None, None, None]])
     [[90.0, None, None], [40.0, 80.0, None]]
@@ -79,7 +79,7 @@ def to_its_end(matrix: Sequence[Row]) -> list[Row]:
 def falls(matrix: Sequence[Row]) -> Row:
     """Computes how far the accuracy on each task but the last has fallen from its best.
 
-    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
+    Row i of the client's matrix has the accuracies after task i, column j those on task j.
 
     >>> falls([[90.0, None], [40.0, 80.0]])
     [50.0]
@@ -96,7 +96,7 @@ def falls(matrix: Sequence[Row]) -> Row:
 def last_accuracy(matrix: Sequence[Row]) -> float | None:
     """Computes A of one client: the mean over all tasks of the accuracy after the last task.
 
-    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
+    Row i of the client's matrix has the accuracies after task i, column j those on task j.
 
     >>> last_accuracy([[90.0, None], [40.0, 80.0]])
     60.0
@@ -107,7 +107,7 @@ def last_accuracy(matrix: Sequence[Row]) -> float | None:
 def forgetting(matrix: Sequence[Row]) -> float | None:
     """Computes F of one client: the mean fall of the accuracy on each task from its best.
 
-    Takes a client's matrix: a row has the accuracies after one task, a column those on one task.
+    Row i of the client's matrix has the accuracies after task i, column j those on task j.
 
     >>> forgetting([[90.0, None], [40.0, 80.0]])
     50.0

@@ -149,7 +149,7 @@ class RunDirectory:
     # Events
 
     def open_events(self) -> IO[str]:
-        """Opens the event file for appending; a line that a crash has cut short gets its end."""
+        """Opens the event file for appending; ends the last line if a crash has cut it short."""
         path = self.path / "events.jsonl"
         torn = path.exists() and path.stat().st_size > 0 and not ends_with_newline(path)
         file = path.open("a", encoding="utf-8", buffering=1)

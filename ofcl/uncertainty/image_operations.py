@@ -60,7 +60,7 @@ def cut_out(x: Tensor, holes: Tensor, fill: Tensor) -> Tensor:
 
     Args:
         x: The images (n, C, H, W).
-        holes: k holes for each image, (k, n, 9), as `place_holes` makes them.
+        holes: The k holes of each image, (k, n, 9), as `place_holes` makes them.
         fill: The colour (C, 1, 1).
 
     Returns:

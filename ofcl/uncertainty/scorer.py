@@ -1,4 +1,4 @@
-"""Scorers: the model by which a client scores its samples."""
+"""The scorer of a client: computes how uncertain its model is about samples."""
 
 from __future__ import annotations
 

@@ -89,9 +89,9 @@ def read_image(
 def read_images(
     paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Progress
 ) -> Callable[[Sequence[ImageFile]], DecodedImages]:
-    """Makes the function that reads the images of a part; looks at all images of the dataset first.
+    """Looks at all images of a dataset, and returns a function that reads some of them.
 
-    So all images get one size, one number of channels and one scale of pixels.
+    All images that it reads have one size, one number of channels and one scale of pixels.
 
     Args:
         paths: The image files of all parts.

@@ -49,7 +49,7 @@ def label_name(value: Any) -> str:
 
 
 def _word(name: str) -> str:
-    """Returns a word that can be a label; raises `NotALabel` for any other."""
+    """Returns a word as it is if it can be a label; raises `NotALabel` if it cannot."""
     if not name:
         raise NotALabel("the label is empty")
     if name.lower() == "nan":  # NumPy's word for a missing value among words

@@ -111,7 +111,7 @@ class _Watch:
         return bool(self._unsettled)
 
     def settled(self, read: Mapping[str, list[int]]) -> list[tuple[str, Stamp]]:
-        """Lists settled files that are new or changed since they were read, with their stamps."""
+        """Lists the files to be read, by name and stamp: new or changed ones that have settled."""
         now = time.monotonic()
         if now - self._last_look < LOOK:
             return []

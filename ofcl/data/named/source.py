@@ -78,7 +78,7 @@ class Source:
             raise OfclError(f"{name}: the download lacks its files. {self._by_hand(root)}")
 
     def _by_hand(self, root: Path) -> str:
-        """Writes for the user which files to put where without a download."""
+        """Returns a line that tells the user which files to put into which folder by hand."""
         wanted = ", ".join(self.files)
         if self.alternative:
             wanted += f" (or {', '.join(self.alternative)})"

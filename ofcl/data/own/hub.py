@@ -57,7 +57,7 @@ def hub_dataset(name: str, how: Reading) -> Raw:
 
 
 def _hub_table(name: str, split: Any) -> Table:
-    """Reads a split of a hub's dataset as a table; numbers of classes become labels."""
+    """Reads a split of a hub's dataset as a table; classes are written as their labels."""
     columns = {}
     for column, feature in split.features.items():
         values = split[column][:]
