@@ -70,7 +70,7 @@ def show(measured: Measurements) -> None:
     """Prints the measurements as tables.
 
     Args:
-        measured: the measurements.
+        measured: The measurements of a benchmark.
     """
     machine = ", ".join(f"{key} {value}" for key, value in measured.machine.items())
     out_console.print(f"{machine}\nMilliseconds of one client:", highlight=False)

@@ -1,4 +1,4 @@
-"""`ofcl data`: lists the named datasets, fetches and checks them, and looks into own files."""
+"""`ofcl data`: lists the named datasets, downloads and checks them; inspects a user's own files."""
 
 from __future__ import annotations
 
@@ -123,6 +123,7 @@ def inspect(
 
 
 def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
+    """Prints the kind of the samples, their sizes and how many there are."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("kind", raw.content)
     if sizes:
@@ -139,6 +140,7 @@ def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
 
 
 def _classes(raw: Raw) -> None:
+    """Prints the number of samples of each class, the largest classes first."""
     table = Table(box=None, pad_edge=False)
     table.add_column("class")
     table.add_column("train", justify="right")
@@ -155,6 +157,14 @@ def _classes(raw: Raw) -> None:
 
 
 def _suggest(raw: Raw, path: str, how: Reading, mixed: bool) -> None:
+    """Prints a command that would run on these data.
+
+    Args:
+        raw: The data, as they were read.
+        path: Where the data are.
+        how: The options with which they were read.
+        mixed: Whether images have different sizes.
+    """
     classes = len(np.unique(raw.train.y))
     tasks = usual_tasks(classes)
     options = [f"--dataset {shlex.quote(path)}"]

@@ -20,13 +20,13 @@ Insecure = Annotated[
 
 
 def refuse_insecure(host: str) -> None:
-    """Refuses `--insecure` with a host that other machines can reach; warns otherwise.
+    """Refuses `--insecure` for a host that other machines can reach; else warns of it.
 
     Args:
         host: The host to listen on, or the server's host.
 
     Raises:
-        OfclError: If the host is not this machine alone.
+        OfclError: If other machines can reach the host.
     """
     if not is_loopback(host):
         raise OfclError(

@@ -252,7 +252,7 @@ def version(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Reads seeds from a text such as `0,1,2`."""
+    """Reads a list of seeds from a text such as `0,1,2`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdigit() for part in parts):
         raise OfclError(f"seeds = '{text}'; expected numbers with commas between them: 0,1,2")
@@ -267,9 +267,17 @@ def run_seeds(
     as_json: bool,
     track: Sequence[str] = (),
 ) -> None:
-    """Runs an experiment with several seeds, each in a directory of its own; data are read once.
+    """Runs an experiment with several seeds, and prints their mean.
 
-    The same command with the same directory goes on where it was stopped.
+    The dataset is read once. Called again with the same folder, it goes on where it was stopped.
+
+    Args:
+        settings: The settings of the runs; their seed is replaced.
+        seeds: The seeds.
+        out: The folder of the runs, which get a directory each; None: a new folder.
+        quiet: Whether to show no progress.
+        as_json: Whether to print the results as JSON.
+        track: The names of trackers.
     """
     if settings.streams:
         raise OfclError("a stream comes once, for one seed: use --seed")
@@ -286,7 +294,13 @@ def run_seeds(
 
 
 def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
-    """Prints a result."""
+    """Prints the result of a run, what its privacy costs, and where it is saved.
+
+    Args:
+        started: The run; None: it was finished before, and its result was only read.
+        result: The result.
+        as_json: Whether to print JSON.
+    """
     directory = started.directory if started else None
     if as_json:
         where: dict[str, Any] = {"directory": str(directory.path)} if directory else {}
@@ -303,7 +317,12 @@ def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
 
 
 def default_out(settings: Settings, of: str | None = None) -> Path:
-    """A new directory in runs/."""
+    """Names a new directory in `runs/` by data, method, seed and time.
+
+    Args:
+        settings: The settings of the run.
+        of: A word for the name, instead of the seed.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
     method = f"{settings.method}-joint" if settings.joint else settings.method
@@ -315,11 +334,13 @@ def default_out(settings: Settings, of: str | None = None) -> Path:
 
 
 def _preset_summary(name: str) -> str:
+    """Lists the values of a preset in one line."""
     values = settings_files.preset(name)
     return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
 def _settings_help() -> dict[str, str]:
+    """Gives a line of help for each setting."""
     return {
         name: f"{field.description} (default {field.default!r})"
         for name, field in Settings.model_fields.items()
@@ -327,7 +348,7 @@ def _settings_help() -> dict[str, str]:
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    """Runs the command line; a user's mistake prints one line and exits with 2, no traceback."""
     try:
         app()
     except Interrupted as stop:

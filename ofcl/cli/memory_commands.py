@@ -1,4 +1,4 @@
-"""`ofcl memory`: lists the samples that a run or a party remembers, and forgets them."""
+"""`ofcl memory`: lists the samples that a run or a party remembers, and deletes samples."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Memories:
     """The saved memories of a run or of a party.
 
     Attributes:
-        places: where they are saved.
-        labels: the vocabulary for each folder of `places`.
-        lock: keeps other processes from learning, as a context manager.
+        places: The folders in which memories are saved, each with the number of its client.
+        labels: For each of these folders, the labels in the order of their classes.
+        lock: Makes a context in which no other process can learn.
     """
 
     places: list[MemoryPlace]
@@ -48,8 +48,8 @@ def find_memories(directory: Path, seal: Seal | None) -> Memories:
     """Finds the memories of a run, or of a party in all its runs.
 
     Args:
-        directory: a run directory, or the folder of a party.
-        seal: the seal with which they were encrypted, if they were.
+        directory: A run directory, or the folder of a party.
+        seal: Decrypts the memories; None: they are not encrypted.
     """
     if not (directory / PARTY_FILE).exists():
         run = RunDirectory(directory)

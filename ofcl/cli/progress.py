@@ -28,11 +28,11 @@ T = TypeVar("T")
 
 
 def track(items: Sequence[T], what: str) -> Iterable[T]:
-    """Goes through items and shows how far it has come.
+    """Yields items one by one, and shows how many are done.
 
     Args:
-        items: the items, each of which may take long.
-        what: a name for what is done with them.
+        items: The items, each of which may take long.
+        what: The name of the work, shown beside the progress.
     """
     console = Console(stderr=True)
     if len(items) < 2:
@@ -45,12 +45,13 @@ def track(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
+    """Yields items and moves a bar."""
     with progress:
         yield from progress.track(items, description=what)
 
 
 def _with_lines(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
-    """Prints a line every half a minute, so that a log shows progress."""
+    """Yields items and prints a line every half a minute, so that a log shows progress."""
     printed = time.monotonic()
     for n, item in enumerate(items):
         if time.monotonic() - printed > SECONDS_BETWEEN_LINES:
@@ -63,16 +64,16 @@ class View(Protocol):
     """Shows a run to the user, event by event."""
 
     def show(self, event: Event) -> None:
-        """Shows the run after one more event."""
+        """Shows what an event changes."""
 
 
 class Bar:
-    """A bar with task, loss, rounds and the time left.
+    """Shows a run as a bar with task, loss, rounds and the time left.
 
     Args:
-        run: the run.
-        name: the name of the run in the bar.
-        progress: the bars of the terminal.
+        run: The run.
+        name: The name of the run in the bar.
+        progress: The display of bars to which this one is added.
     """
 
     def __init__(self, run: Run, name: str, progress: Progress) -> None:
@@ -96,19 +97,19 @@ class Bar:
 
 
 class Lines:
-    """Plain lines: one each time that every client has finished a task.
+    """Prints a line each time that all clients have finished a task.
 
     Args:
-        run: the run.
-        name: the name of the run in the lines.
-        console: where they are printed.
+        run: The run.
+        name: The name of the run in the lines.
+        console: The console to which lines are printed.
     """
 
     def __init__(self, run: Run, name: str, console: Console) -> None:
         self._tally, self._name, self._console, self._run = Tally(run), name, console, run
 
     def show(self, event: Event) -> None:
-        """Prints a line if all clients have finished a task."""
+        """Prints a line if all clients have finished a task with this event."""
         tally = self._tally
         tally.add(event)
         if isinstance(event, Evaluated) and tally.ended[event.task] == tally.clients:
@@ -126,12 +127,14 @@ class Lines:
 
 
 class LiveLines:
-    """Prints progress of endless streams: a line every half a minute, and one for each oddity.
+    """Prints progress of endless streams: a line every half a minute.
+
+    New classes and samples that are left out get a line of their own, at once.
 
     Args:
-        run: the run.
-        name: the name of the run in the lines.
-        console: where they are printed.
+        run: The run.
+        name: The name of the run in the lines.
+        console: The console to which lines are printed.
     """
 
     def __init__(self, run: Run, name: str, console: Console) -> None:
@@ -139,7 +142,7 @@ class LiveLines:
         self._printed = time.monotonic()
 
     def show(self, event: Event) -> None:
-        """Prints a line if half a minute has passed, or the event is odd."""
+        """Prints a line if half a minute has passed, a class is new or a sample is left out."""
         self._tally.add(event)
         if isinstance(event, Skipped):
             self._print(f"left out: {event.problem}")
@@ -154,6 +157,7 @@ class LiveLines:
 
 
 def _live_words(tally: Tally) -> str:
+    """Sums up an endless run in a line."""
     return (
         f"{tally.batches} mini-batches  {tally.classes} classes  accuracy of the last {RECENT} "
         f"{tally.recent_accuracy:.1f}  rounds {tally.rounds}  left out {tally.skipped}"
@@ -161,7 +165,7 @@ def _live_words(tally: Tally) -> str:
 
 
 class Silence:
-    """A view for `--quiet`."""
+    """Shows nothing of a run, for `--quiet`."""
 
     def show(self, event: Event) -> None:
         """Shows nothing."""
@@ -169,13 +173,13 @@ class Silence:
 
 @contextmanager
 def view(run: Run, name: str, console: Console, quiet: bool) -> Iterator[View]:
-    """Chooses how to show a run.
+    """Chooses how to show a run: as a bar, as lines, or not at all.
 
     Args:
-        run: the run.
-        name: the name of the run.
-        console: where it is shown.
-        quiet: show nothing.
+        run: The run.
+        name: The name of the run.
+        console: The console on which it is shown.
+        quiet: Whether to show nothing.
     """
     if quiet:
         yield Silence()

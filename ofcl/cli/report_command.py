@@ -47,6 +47,7 @@ def report(
 
 
 def _follow(directories: list[Path], samples: int, port: int) -> None:
+    """Serves the page to this machine and keeps it up to date, until Ctrl-C."""
     follower = following.Follower(
         directories, lambda: as_html(make_report(directories, samples), live=True)
     )

@@ -21,7 +21,7 @@ from ofcl.reproduce.toy import draw_toy, make_toy
 from ofcl.settings.files import parse_override
 from ofcl.settings.layers import make_settings
 
-FIGURE = "figure2"  # the others are drawn from runs: ofcl report --figures
+FIGURE = "figure2"  # the paper's other figures are drawn from runs: ofcl report --figures
 
 
 def reproduce(
@@ -81,6 +81,7 @@ def _draw_figure(out: Path, dry_run: bool) -> None:
 
 
 def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
+    """Prints the missing runs, and how long they would take on this machine."""
     for job in missing:
         out_console.print(str(job.directory.path), highlight=False, soft_wrap=True, markup=False)
     seconds = plan.estimate(missing, say) if missing else 0.0
@@ -92,7 +93,7 @@ def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
 
 
 def _run(missing: list[plan.Job], quiet: bool) -> None:
-    """Runs dataset by dataset; if one is not here, warns and goes on with the others."""
+    """Makes the missing runs, dataset by dataset; warns of a dataset that cannot be loaded."""
     load = Loader(track, say)
     for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
         some = list(of_it)
@@ -108,7 +109,7 @@ def _run(missing: list[plan.Job], quiet: bool) -> None:
 
 
 def _fits(job: plan.Job) -> bool:
-    """Says whether an earlier run has the settings of this table; warns if it has others."""
+    """Tells whether a finished run has the settings of the table; warns if it has not."""
     try:
         check_same(job.directory, job.settings, but_for=("device", "data_root"))
     except OfclError as error:
@@ -123,8 +124,11 @@ def judge(
     """Compares finished runs with the paper, cell by cell.
 
     Args:
-        jobs: the runs of the table, finished or not.
-        wanted: chooses the runs that count.
+        jobs: The runs of the table, finished or not.
+        wanted: Tells whether a run counts.
+
+    Returns:
+        A verdict for each cell of the table.
     """
     judged = []
     for _, of_cell in groupby(jobs, key=lambda job: id(job.cell)):
@@ -140,10 +144,10 @@ def judge(
 
 
 def show(judged: list[verdicts.Verdict]) -> None:
-    """Prints the table.
+    """Prints verdicts as a table.
 
     Args:
-        judged: our results beside the paper's.
+        judged: A verdict for each cell: our results beside the paper's.
     """
     table = Table(*verdicts.COLUMNS, box=None, pad_edge=False)
     for verdict in judged:
@@ -157,11 +161,11 @@ def show(judged: list[verdicts.Verdict]) -> None:
 
 
 def save(judged: list[verdicts.Verdict], stem: Path) -> None:
-    """Saves the table as Markdown, LaTeX and CSV.
+    """Saves verdicts as a table in Markdown, LaTeX and CSV.
 
     Args:
-        judged: our results beside the paper's.
-        stem: the path without the suffix.
+        judged: A verdict for each cell: our results beside the paper's.
+        stem: The path of the files, without the suffix.
     """
     stem.parent.mkdir(parents=True, exist_ok=True)
     forms = {".md": verdicts.as_markdown, ".tex": verdicts.as_latex, ".csv": verdicts.as_csv}

@@ -1,4 +1,4 @@
-"""Drives runs to their end, with progress and trackers."""
+"""Runs a run to its end, with progress and trackers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ofcl.uncertainty.perturbations import choose_perturbations
 
 
 def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
-    """Runs to the end with progress.
+    """Runs a run to its end, and shows progress.
 
     Args:
-        started: The run.
+        started: The run; its events are shown and handed to trackers.
         quiet: Whether to show no progress.
         track: The names of trackers.
     """
@@ -43,7 +43,12 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
 
 @contextmanager
 def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
-    """Opens the trackers of a run, and tells them of its end, however it comes."""
+    """Opens the trackers of a run, and closes them when the run ends or fails.
+
+    Args:
+        started: The run.
+        names: The names of the trackers.
+    """
     trackers = Trackers(started, names)
     try:
         yield trackers
@@ -54,7 +59,12 @@ def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
 
 
 class Trackers:
-    """The trackers of a run; one that fails is left out, and the run goes on."""
+    """The trackers of a run; one that fails is closed, and the run goes on without it.
+
+    Args:
+        started: The run.
+        names: The names of the trackers.
+    """
 
     def __init__(self, started: Run, names: Sequence[str]) -> None:
         self._open: list[Tracking] = []
@@ -69,14 +79,15 @@ class Trackers:
                 self._open.append(tracking)
 
     def show(self, event: Event) -> None:
-        """Logs what is due with an event."""
+        """Hands an event to every tracker."""
         self._each(lambda tracking: tracking.show(event))
 
     def finish(self, result: Result | None) -> None:
-        """Logs the result; None: the run was stopped."""
+        """Hands the result to every tracker; None: the run was stopped."""
         self._each(lambda tracking: tracking.finish(result))
 
     def _each(self, do: Callable[[Tracking], None]) -> None:
+        """Calls a function with every tracker, and drops a tracker that fails."""
         for tracking in list(self._open):
             try:
                 do(tracking)
@@ -92,12 +103,12 @@ def complete(
     quiet: bool,
     track: Sequence[str] = (),
 ) -> Result:
-    """Begins a run, goes on with one that was stopped, or reads one that is finished.
+    """Gives the result of a run: begins it, resumes it, or reads it if it is finished.
 
     Args:
         path: The run directory.
         settings: The run's settings.
-        load: Loads the dataset that they name.
+        load: Loads the dataset that the settings name.
         quiet: Whether to show no progress.
         track: The names of trackers.
     """
@@ -111,12 +122,15 @@ def complete(
 def check_same(
     directory: RunDirectory, settings: Settings, but_for: Iterable[str] = ("device",)
 ) -> None:
-    """Refuses a run that was made with other settings.
+    """Refuses a run directory that was made with other settings.
 
     Args:
-        directory: The run.
-        settings: The settings asked for.
-        but_for: Settings that may differ.
+        directory: The run directory.
+        settings: The settings that the user asks for.
+        but_for: The names of settings that may differ.
+
+    Raises:
+        OfclError: If another setting differs.
     """
     there = directory.settings()
     asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
@@ -129,7 +143,7 @@ def check_same(
 
 
 def _asked(settings: Settings) -> dict[str, Any]:
-    """The settings as a run directory has them, without those that only a run finds out."""
+    """Gives the settings as a run directory has them, without those that a run finds by itself."""
     asked = dict(settings)
     asked["perturbations"] = choose_perturbations(settings.perturbations)
     if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():

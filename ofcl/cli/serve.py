@@ -94,6 +94,7 @@ def start(
 
 
 def _settings(here: ServerFolder, name: str | None, overrides: list[str]) -> Settings:
+    """Makes the settings of a run from a settings file and `--set`."""
     values = settings_files.load_settings(name) if name else {}
     values = {**values, **dict(map(settings_files.parse_override, overrides))}
     return run_settings(here.federation, values)
@@ -116,6 +117,7 @@ def status(folder: Folder, insecure: Insecure = False) -> None:
 
 
 def _party_table(here: ServerFolder, nodes: dict[str, Node]) -> Table:
+    """Makes the table of parties: which are connected, and since when."""
     table = Table("party", "state", "since", box=None, pad_edge=False)
     for party in here.federation.present:
         node = nodes.get(party)
@@ -128,6 +130,7 @@ def _party_table(here: ServerFolder, nodes: dict[str, Node]) -> Table:
 
 
 def _run_line(runs: Runs) -> str:
+    """Describes the newest run in a line."""
     run = runs.last()
     if run is None:
         return "no run yet"

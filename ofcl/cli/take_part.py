@@ -75,6 +75,8 @@ def client(
 
 
 def _log_of(party: str) -> Callable[[str], None]:
+    """Makes a function that prints lines with the time and the party's name."""
+
     def tell(text: str) -> None:
         say(f"{time.strftime('%H:%M:%S')} {party}: {text}")
 
@@ -82,7 +84,7 @@ def _log_of(party: str) -> Callable[[str], None]:
 
 
 def _set_by_signals() -> threading.Event:
-    """An event that Ctrl-C and SIGTERM set before they end the process."""
+    """Makes an event that Ctrl-C and SIGTERM set before they end the process."""
     leaving = threading.Event()
 
     def leave(number: int, frame: Any) -> None:

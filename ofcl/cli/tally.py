@@ -1,4 +1,4 @@
-"""Counts of a run's events, for a line of progress."""
+"""Sums of a run's events, for its progress."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import deque
 from ofcl.events import Appeared, Evaluated, Event, Learned, Round, Skipped
 from ofcl.experiment import Run
 
-RECENT = 50  # mini-batches
+RECENT = 50  # mini-batches over which the recent accuracy is taken
 
 
 class Tally:
-    """Counts the events of a run.
+    """Sums up the events of a run: rounds, mini-batches, loss, new classes, skipped samples.
 
     Args:
-        run: The run; the events so far of a resumed one are counted at once.
+        run: The run; if it is resumed, its earlier events are counted at once.
     """
 
     def __init__(self, run: Run) -> None:
@@ -27,7 +27,7 @@ class Tally:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Counts an event.
+        """Counts one more event.
 
         Args:
             event: The event.

@@ -9,18 +9,18 @@ err_console = Console(stderr=True)
 
 
 def say(text: str) -> None:
-    """Prints one line about what is being done.
+    """Prints one line to standard error.
 
     Args:
-        text: the line.
+        text: The line.
     """
     err_console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Prints one line about something odd.
+    """Prints a warning to standard error.
 
     Args:
-        text: the line.
+        text: The warning, without the word.
     """
     say(f"warning: {text}")
