@@ -215,9 +215,10 @@ class Memory:
 
     def state(self) -> State:
         """Returns everything, for a checkpoint."""
+        contents = self._settled().state()  # first: it changes the ranks
         ranks = {} if self.policy.ranks is None else {"ranks": self.policy.ranks.state()}
         return {
-            **self._settled().state(),
+            **contents,
             **ranks,
             "generator": self._generator.get_state(),
             "scorer": self.policy.scorer.state() if self.policy.scorer else None,
