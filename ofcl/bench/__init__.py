@@ -5,5 +5,5 @@ breakdown   how long each part of it takes
 peer        the paper's code on the same work
 summary     all measurements, as a table, as JSON and as a figure
 
-May import everything but `report`, `reproduce` and `cli`; the latter two may import it.
+May import everything but `report`, `reproduce` and `cli`; `reproduce` and `cli` may import it.
 """

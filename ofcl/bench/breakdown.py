@@ -15,14 +15,14 @@ from ofcl.evaluation.held_out import HeldOut
 from ofcl.methods.replay import Replay
 
 PARTS = ("step", "augment", "score", "memory", "round", "evaluation")
-ROUNDS = 4
+ROUNDS = 4  # over which the parts are timed
 
 
 class Clock:
-    """Adds up the seconds of each part; time in a nested part counts for the inner one only.
+    """Adds up the seconds of each part; time in a nested part counts for the inner part only.
 
     Args:
-        device: the device that does the work.
+        device: The device that does the work.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -31,10 +31,10 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Counts the time in this context to a part.
+        """Adds the time spent in this context to a part.
 
         Args:
-            name: the part.
+            name: The name of the part.
         """
         synchronise(self._device)
         start = time.perf_counter()
@@ -46,12 +46,12 @@ class Clock:
         self._inner[-1] += spent
 
     def watch(self, owner: Any, method: str, name: str) -> None:
-        """Counts the time of every call of a method to a part.
+        """Replaces a method by one that adds the time of every call to a part.
 
         Args:
-            owner: the object whose method it is.
-            method: the name of the method, or of an attribute that is a function.
-            name: the part.
+            owner: The object with the method.
+            method: The name of the method, or of an attribute that is a function.
+            name: The name of the part.
         """
         watched: Callable[..., Any] = getattr(owner, method)
 
@@ -66,10 +66,11 @@ def time_parts(work: Workload) -> dict[str, float]:
     """Measures the milliseconds of each part of one client's work.
 
     Args:
-        work: the workload.
+        work: The workload.
 
     Returns:
-        By part: those of a mini-batch, a round, and an evaluation of 1,000 samples.
+        The milliseconds by part (`PARTS`). A round is counted for one round, an evaluation for
+        1,000 samples, all other parts for one mini-batch.
     """
     bench = Bench(work)
     bench.run(2)
@@ -101,7 +102,7 @@ def time_parts(work: Workload) -> dict[str, float]:
 
 
 def _augmentation(bench: Bench) -> float:
-    """Measures the milliseconds of augmentation in a mini-batch, which the steps contain."""
+    """Measures the milliseconds of augmentation in a mini-batch, which is a part of the steps."""
     learner, stream = bench.clients[0].learner, bench.clients[0].stream
     assert isinstance(learner, Replay)
     if learner.augment is None or learner.steps == 1:
@@ -112,6 +113,7 @@ def _augmentation(bench: Bench) -> float:
 
 
 def _evaluation(bench: Bench) -> float:
+    """Measures the milliseconds of an evaluation of 1,000 samples."""
     rows = [torch.arange(TESTED).numpy()]
     held_out = HeldOut(bench.dataset.x_test, bench.dataset.y_test, rows, bench.dataset.prepare)
     model = bench.clients[0].model
@@ -119,6 +121,7 @@ def _evaluation(bench: Bench) -> float:
 
 
 def _milliseconds(device: torch.device, function: Callable[[], Any], calls: int = 5) -> float:
+    """Measures the milliseconds of a call of a function, as a mean over some calls."""
     function()
     synchronise(device)
     start = time.perf_counter()

@@ -1,7 +1,8 @@
 """Times the paper's released code, checked out by the user, on the same work.
 
-None of its code is here: its functions are imported and called in the order of its main script.
-Packages that it imports but does not need for this are replaced if they are not installed.
+None of that code is in this package: its functions are imported, and called in the order of its
+main script. Packages that it imports without need are replaced by stand-ins if they are not
+installed.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Peer:
     """A checkout of the released code.
 
     Args:
-        path: the folder of the checkout.
-        images: whether images will be learned, for which it needs torchvision.
+        path: The folder of the checkout.
+        images: Whether images will be learned, for which the released code needs torchvision.
 
     Raises:
-        OfclError: if the folder is not a checkout, or torchvision is missing.
+        OfclError: If the folder is not a checkout, or torchvision is missing.
     """
 
     def __init__(self, path: Path, images: bool) -> None:
@@ -61,8 +62,8 @@ class Peer:
         """Measures the time of a mini-batch of one client, rounds included.
 
         Args:
-            work: the workload.
-            seconds: how long to measure, at least.
+            work: The workload.
+            seconds: The least time to measure for.
         """
         device = find_device(work.device)
         clients = self._make_clients(work, device)
@@ -144,7 +145,7 @@ class Peer:
 
 
 class _Unchanged(ModuleType):
-    """Replaces torchvision's transforms: each of these leaves samples as they are."""
+    """Stands in for torchvision's transforms: each transform leaves samples as they are."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -153,7 +154,7 @@ class _Unchanged(ModuleType):
 
 
 def _replace_missing(name: str) -> bool:
-    """Replaces a module that cannot be imported; says whether it did."""
+    """Replaces a module that cannot be imported by a stand-in; tells whether it did."""
     if isinstance(sys.modules.get(name), MagicMock):
         return True
     try:

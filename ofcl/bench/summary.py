@@ -32,12 +32,12 @@ class Measurements:
     """Milliseconds of a mini-batch of one client, rounds included.
 
     Attributes:
-        machine: the device, the threads and the versions.
-        work: the workload.
-        whole: method → ms.
-        parts: method → part → ms.
-        growth: dimension, one of `GROWTH` → method → value → ms.
-        peer: method → ms of the released code.
+        machine: The device, the threads and the versions.
+        work: The workload, with the names of the methods.
+        whole: The milliseconds of each method.
+        parts: The milliseconds of each part of each method: method → part → ms.
+        growth: The milliseconds for each size: dimension (`GROWTH`) → method → size → ms.
+        peer: The milliseconds of each method in the paper's released code.
     """
 
     machine: dict[str, Any]
@@ -64,12 +64,12 @@ def measure(
     """Measures methods on a workload, one after the other.
 
     Args:
-        work: the workload, whose method is replaced.
-        methods: the names of the methods.
-        seconds: how long to measure each time, at least.
-        grow: the dimensions of `GROWTH` that are varied.
-        against: a checkout of the paper's code, to be measured too.
-        tell: receives a line before each measurement.
+        work: The workload; its method is replaced by each of `methods`.
+        methods: The names of the methods.
+        seconds: The least time of each measurement.
+        grow: The dimensions of `GROWTH` that are varied.
+        against: A checkout of the paper's code, to be measured too.
+        tell: Is given a line before each measurement.
     """
     for dimension in grow:
         _values(dimension, work)
@@ -94,6 +94,7 @@ def measure(
 
 
 def _values(dimension: str, work: Workload) -> tuple[Any, ...]:
+    """Gives the sizes to measure in a dimension; none if the workload does not have it."""
     if dimension not in GROWTH:
         raise OfclError(f"unknown dimension '{dimension}'; known: {', '.join(GROWTH)}")
     if dimension == "side" and not work.images:
@@ -105,9 +106,9 @@ def grown(work: Workload, dimension: str, value: int) -> Workload:
     """Changes the size of a workload in one dimension.
 
     Args:
-        work: the workload.
-        dimension: the dimension, one of `GROWTH`.
-        value: the new size.
+        work: The workload.
+        dimension: The dimension, one of `GROWTH`.
+        value: The new size.
     """
     if dimension == "side":
         return replace(work, shape=(work.shape[0], value, value))
@@ -117,6 +118,7 @@ def grown(work: Workload, dimension: str, value: int) -> Workload:
 
 
 def _machine(device: str) -> dict[str, Any]:
+    """Describes the device, the threads and the versions."""
     found = find_device(device)
     name = torch.cuda.get_device_name(found) if found.type == "cuda" else platform.machine()
     return {
@@ -131,8 +133,8 @@ def draw(measured: Measurements, path: Path) -> None:
     """Draws the times against the sizes with which they grow; needs matplotlib.
 
     Args:
-        measured: the measurements.
-        path: the file of the figure; its suffix says in which format.
+        measured: The measurements.
+        path: The file of the figure; its suffix says in which format.
     """
     try:
         from matplotlib.figure import Figure

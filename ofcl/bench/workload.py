@@ -28,23 +28,23 @@ from ofcl.seeds import generator
 from ofcl.settings.layers import make_settings
 from ofcl.state import State
 
-FEWEST = 640  # samples that the streams repeat: their values do not matter
+FEWEST = 640  # samples that the streams repeat; which ones they are does not change the time
 TESTED = 1000  # samples of an evaluation
 WARM_UP = 2  # rounds before the measurement
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Clients of one method, with samples of one form.
+    """Describes the work that is timed: the method, the sizes, the device.
 
     Args:
-        method: the method's name.
-        memory: how many samples a client remembers.
-        clients: the number of clients.
-        shape: the shape of a sample: (channels, height, width), or (length,).
-        classes: the number of classes.
-        device: auto, cpu, cuda or cuda:N.
-        settings: other settings by name.
+        method: The method's name.
+        memory: How many samples a client remembers.
+        clients: The number of clients.
+        shape: The shape of a sample: (channels, height, width), or (length,).
+        classes: The number of classes.
+        device: Auto, cpu, cuda or cuda:N.
+        settings: Other settings by name.
     """
 
     method: str = "bi"
@@ -57,14 +57,14 @@ class Workload:
 
     @property
     def images(self) -> bool:
-        """Says whether samples are images; otherwise they are vectors."""
+        """Whether samples are images; else they are vectors."""
         return len(self.shape) > 1
 
     def current(self, y: Tensor) -> Tensor:
-        """Marks the samples of the current task, which has the second half of the classes.
+        """Gives a mask of the samples of the current task, the second half of the classes.
 
         Args:
-            y: the class of each sample.
+            y: The class of each sample.
         """
         return y >= self.classes // 2
 
@@ -73,7 +73,7 @@ def random_dataset(work: Workload) -> Dataset:
     """Draws random samples, at least twice as many as a client remembers.
 
     Args:
-        work: the workload.
+        work: The workload.
     """
     batch_size = int(work.settings.get("batch_size", 10))
     draw, train = generator(0, "bench"), max(FEWEST, 2 * work.memory, 4 * batch_size)
@@ -92,9 +92,9 @@ class EndlessStream:
     """A client's stream that repeats mini-batches of the current task for ever.
 
     Args:
-        dataset: the samples.
-        work: the workload.
-        batch_size: the number of samples of a mini-batch.
+        dataset: The samples.
+        work: The workload.
+        batch_size: The number of samples of a mini-batch.
     """
 
     def __init__(self, dataset: Dataset, work: Workload, batch_size: int) -> None:
@@ -110,18 +110,18 @@ class EndlessStream:
         )
 
     def ready(self) -> bool:
-        """Says that the next mini-batch can be had at once, always."""
+        """Gives True: the next mini-batch is always ready."""
         return True
 
     def next_task(self) -> int | None:
-        """Gives the task of the next mini-batch: the one that the client is at."""
+        """Gives 0: all mini-batches are of the first task for the client."""
         return 0
 
     def __next__(self) -> Batch:
         return next(self._batches)
 
     def notices(self) -> list[Event]:
-        """Gives no events."""
+        """Gives no notices."""
         return []
 
     def state(self) -> State:
@@ -136,9 +136,9 @@ def fill(memory: Memory, dataset: Dataset, work: Workload) -> None:
     """Fills a memory with samples of all classes.
 
     Args:
-        memory: the memory.
-        dataset: the samples.
-        work: the workload.
+        memory: The memory.
+        dataset: The samples.
+        work: The workload.
     """
     policy, key = memory.policy, random_key(generator(0, "fill"))
     memory.policy = Policy(key, balanced=policy.balanced)  # to score all samples would take long
@@ -152,10 +152,10 @@ def fill(memory: Memory, dataset: Dataset, work: Workload) -> None:
 
 
 class Bench:
-    """A workload that can be run, round by round.
+    """Clients and a server that run a workload, round by round.
 
     Args:
-        work: the workload.
+        work: The workload.
     """
 
     def __init__(self, work: Workload) -> None:
@@ -174,6 +174,7 @@ class Bench:
         self._events = federate(self.engine, self.server)
 
     def _client(self, work: Workload, number: int) -> Client:
+        """Builds a client with an endless stream and a full memory."""
         nothing = HeldOut(self.dataset.x_test, self.dataset.y_test, [])
         client = build_client(
             self.settings,
@@ -188,20 +189,20 @@ class Bench:
         return client
 
     def run(self, rounds: int) -> None:
-        """Lets the clients learn until there have been more rounds.
+        """Lets the clients learn for some more rounds.
 
         Args:
-            rounds: how many.
+            rounds: The number of rounds.
         """
         while rounds:
             rounds -= isinstance(next(self._events), Round)
         synchronise(self.device)
 
     def milliseconds(self, seconds: float) -> float:
-        """Measures the time of a mini-batch of one client, rounds included.
+        """Measures the milliseconds of a mini-batch of one client, rounds included.
 
         Args:
-            seconds: how long to measure, at least.
+            seconds: The least time to measure for.
         """
         self.run(WARM_UP)
         gc.collect()  # objects of earlier workloads would be freed while this one is timed
@@ -210,11 +211,11 @@ class Bench:
 
 
 def seconds_per_round(run_round: Callable[[], None], seconds: float) -> float:
-    """Measures how long a round takes.
+    """Measures the seconds of a round, as a mean over some rounds.
 
     Args:
-        run_round: runs one round, and waits for its device.
-        seconds: how long to measure, at least.
+        run_round: Runs one round, and waits until the device is done.
+        seconds: The least time to measure for.
     """
     rounds, start = 0, time.perf_counter()
     while rounds < 1 or time.perf_counter() - start < seconds:
@@ -227,7 +228,7 @@ def synchronise(device: torch.device) -> None:
     """Waits until a device has done all its work.
 
     Args:
-        device: the device.
+        device: The device.
     """
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -23,8 +23,8 @@ _METHODS: dict[str, dict[str, Any]] = {
     "CBR": {"method": "cbr"},
     **{name: {"method": name.lower()} for name in ("LC", "MS", "RC", "EN", "BI")},
 }
-_TINY_MEMORY = 2000  # not in the paper; the largest that it has for other datasets
-_ABLATED = {"dataset": "cifar10", "memory": 200}  # of ablations that do not say otherwise
+_TINY_MEMORY = 2000  # for TinyImageNet the paper gives none; the largest of its other datasets
+_ABLATED = {"dataset": "cifar10", "memory": 200}  # settings of an ablation if it names no others
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Cell:
     """One cell of a table of the paper, and our settings for it.
 
     Args:
-        dataset: the dataset.
-        row: the name of the cell's row, in words.
-        A: accuracy in the paper.
-        F: forgetting in the paper.
-        A_std: the standard deviation of A.
-        F_std: the standard deviation of F.
-        settings: the settings of our runs.
-        paper: the number in the paper, in tables of another quantity than A and F.
-        unit: the unit of `paper`.
+        dataset: The dataset.
+        row: The name of the cell's row, in words.
+        A: Accuracy in the paper.
+        F: Forgetting in the paper.
+        A_std: The standard deviation of A.
+        F_std: The standard deviation of F.
+        settings: The settings of our runs.
+        paper: The number in the paper, in tables of another quantity than A and F.
+        unit: The unit of `paper`.
     """
 
     dataset: str
@@ -54,10 +54,10 @@ class Cell:
     unit: str = ""
 
     def matches(self, wanted: str) -> bool:
-        """Says whether a cell fits a description.
+        """Tells whether a cell fits a description.
 
         Args:
-            wanted: names that must all fit, with / between, for example cifar10/M200/bi.
+            wanted: Dataset, memory, method or row, joined by /, for example cifar10/M200/bi.
         """
         memory = self.settings.get("memory")
         known = {self.dataset, f"M{memory}".lower(), self.settings["method"], self.row.lower()}
@@ -66,10 +66,10 @@ class Cell:
 
 
 def table(name: str) -> list[Cell]:
-    """Lists the cells of a table.
+    """Lists the cells of a table of the paper.
 
     Args:
-        name: the table's name, one of `TABLES`.
+        name: The table's name, one of `TABLES`.
     """
     if name not in TABLES:
         raise unknown("table", name, TABLES)
@@ -77,14 +77,14 @@ def table(name: str) -> list[Cell]:
 
 
 def choose(name: str, only: str | None) -> list[Cell]:
-    """Lists the cells of a table that fit a description.
+    """Lists those cells of a table of the paper that fit a description.
 
     Args:
-        name: the table's name, one of `TABLES`.
-        only: the description (`Cell.matches`); None: all cells.
+        name: The table's name, one of `TABLES`.
+        only: The description (`Cell.matches`); None: all cells.
 
     Raises:
-        OfclError: if no cell fits.
+        OfclError: If no cell fits.
     """
     cells = [cell for cell in table(name) if only is None or cell.matches(only)]
     if not cells:
@@ -93,15 +93,18 @@ def choose(name: str, only: str | None) -> list[Cell]:
 
 
 def _rows(file: str) -> list[dict[str, str]]:
+    """Reads the rows of a CSV file of the paper's numbers."""
     text = (resources.files("ofcl.reproduce") / "values" / file).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def _number(text: str) -> float | None:
+    """Reads a number; an empty text is None."""
     return float(text) if text else None
 
 
 def _cell(line: dict[str, str]) -> Cell:
+    """Makes a cell of a row of `tables.csv`."""
     settings = {"dataset": line["dataset"], **_METHODS[line["method"]]}
     if line["memory"]:
         settings["memory"] = int(line["memory"])
@@ -122,7 +125,10 @@ def _cell(line: dict[str, str]) -> Cell:
 
 
 def _memories(*datasets: str) -> Callable[[], list[Cell]]:
-    """Makes the tables of methods with a memory; that of TinyImageNet has all methods."""
+    """Makes a function that lists the cells of these datasets with a memory.
+
+    For TinyImageNet, it lists the cells without a memory, too.
+    """
 
     def cells() -> list[Cell]:
         lines = [line for line in _rows("tables.csv") if line["dataset"] in datasets]
@@ -132,7 +138,7 @@ def _memories(*datasets: str) -> Callable[[], list[Cell]]:
 
 
 def _without_memory() -> list[Cell]:
-    """Lists methods without a memory, and BI with the smallest memory beside them."""
+    """Lists the cells without a memory, and those of BI with the smallest memory."""
     lines = [line for line in _rows("tables.csv") if line["dataset"] != "tinyimagenet"]
     smallest: dict[str, dict[str, str]] = {}
     for line in lines:
@@ -142,6 +148,13 @@ def _without_memory() -> list[Cell]:
 
 
 def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[], list[Cell]]:
+    """Makes a function that lists the cells of an ablation study.
+
+    Args:
+        study: The name of the study in `ablations.csv`.
+        vary: Gives the settings for a value that the study varies.
+    """
+
     def cells() -> list[Cell]:
         return [
             _ablated(line, {**_ABLATED, **_METHODS[line["method"]], **vary(line["setting"])})
@@ -153,6 +166,7 @@ def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[],
 
 
 def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
+    """Makes a cell of a row of `ablations.csv`."""
     if settings["method"] == "mfcl":
         settings.pop("memory")
     return Cell(
@@ -165,7 +179,10 @@ def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
 
 
 def _fewer_perturbations(count: str) -> dict[str, Any]:
-    """Chooses perturbations at random: the paper removed some, and does not say which."""
+    """Gives the setting for so many perturbations, chosen at random.
+
+    The paper removed some perturbations, and does not say which.
+    """
     order = numpy_generator(0, "augmentations").permutation(len(IMAGE_PERTURBATIONS))
     kept = sorted(order[: int(count)].tolist())
     all_of_them = len(kept) == len(IMAGE_PERTURBATIONS)
@@ -173,6 +190,13 @@ def _fewer_perturbations(count: str) -> dict[str, Any]:
 
 
 def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
+    """Makes a function that lists the cells of a cost, such as the runtime.
+
+    Args:
+        what: The name of the cost in `costs.csv`.
+        unit: The unit of the cost.
+    """
+
     def cells() -> list[Cell]:
         subjects = {"O-FCL": "BI"}
         chosen = []

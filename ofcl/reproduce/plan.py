@@ -29,7 +29,13 @@ _FACTORS = {"mfcl": 1.7, "fedcil": 3.4}  # times as long as plain learning, meas
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a table: a cell with a seed."""
+    """One run of a table.
+
+    Args:
+        cell: The cell of the table that the run is for.
+        settings: The settings of the run, with its seed.
+        directory: The run directory.
+    """
 
     cell: Cell
     settings: Settings
@@ -44,14 +50,14 @@ class Job:
 def jobs(
     cells: Sequence[Cell], seeds: int, protocol: str, out: Path, further: dict[str, Any]
 ) -> list[Job]:
-    """Lists the runs of cells, cell by cell; cells with the same settings share their runs.
+    """Lists the runs of cells, one for each seed; cells with the same settings share their runs.
 
     Args:
-        cells: the cells.
-        seeds: the number of seeds, from 0.
-        protocol: the protocol's name.
-        out: the folder of all runs.
-        further: settings for all runs.
+        cells: The cells of a table.
+        seeds: The number of seeds; they count from 0.
+        protocol: The name of the protocol.
+        out: The folder of all runs.
+        further: Settings that override those of the cells.
     """
     return [
         Job(
@@ -68,8 +74,8 @@ def folder(cell: Cell, protocol: str) -> str:
     """Names the folder of a cell's runs by its settings, so that equal cells share their runs.
 
     Args:
-        cell: the cell.
-        protocol: the protocol's name.
+        cell: The cell.
+        protocol: The name of the protocol.
     """
     named = {"protocol": protocol, "dataset": cell.dataset, "method": cell.settings["method"]}
     defaults = make_settings(named)
@@ -87,7 +93,7 @@ def batches(settings: Settings) -> int:
     """Estimates how many mini-batches all clients of a run learn together.
 
     Args:
-        settings: the settings of the run.
+        settings: The settings of the run.
     """
     source = DATASETS[settings.dataset]
     per_class = (settings.train_per_class or source.train) * source.classes
@@ -98,11 +104,11 @@ def batches(settings: Settings) -> int:
 
 
 def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> float:
-    """Estimates how many seconds runs will take on this machine, from short measurements.
+    """Estimates the seconds that runs will take on this machine, from short measurements.
 
     Args:
-        missing: the runs.
-        tell: receives a line before each measurement.
+        missing: The runs that are to be made.
+        tell: Is given a line before each measurement.
     """
     measured: dict[tuple[Any, ...], float] = {}
     seconds = 0.0
@@ -120,13 +126,14 @@ def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> flo
 
 
 def _timed_method(method: str) -> str:
-    """Names the method that is timed in place of one that takes as long, or a factor longer."""
+    """Names the method that is timed in place of a method; `_FACTORS` corrects the difference."""
     if METHODS[method].generative is not None:
         return "none"
     return "bi" if METHODS[method].score is not None else method
 
 
 def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
+    """Makes the workload that is timed for a run."""
     # A CPU is slow and runs clients one after the other: two of them, and short rounds, are enough.
     slow = find_device(settings.device).type == "cpu"
     return Workload(

@@ -4,8 +4,8 @@ Two classes overlap on a plane. Where they overlap, no model can be confident, b
 samples to learn from: models that learned from different samples agree that both classes are
 likely. Far from all samples they disagree, however confident each of them is. The first is
 aleatoric uncertainty, the second epistemic. Bregman information is computed from an ensemble, as in
-the paper's figure, and from noisy copies of a sample, as memories do. The latter uses one model, so
-it mostly shows how near the boundary is.
+the paper's figure, and from noisy copies of a sample, as memories do. Noisy copies need only one
+model; they mostly show how near the boundary between the classes is.
 """
 
 from __future__ import annotations
@@ -29,25 +29,31 @@ if TYPE_CHECKING:
 
 CENTRES, SPREAD = 1.0, 0.7  # the classes are at x = ±1
 SAMPLES, MEMBERS, HIDDEN, STEPS, RATE = 200, 20, 64, 200, 0.02
-SIDE, POINTS = 6.0, 81  # of the square that is drawn
+SIDE, POINTS = 6.0, 81  # the square that is drawn: from -SIDE to SIDE, with POINTS a side
 NOISE, COPIES = 0.3, 50
 
 
 @dataclass(frozen=True)
 class Toy:
-    """The samples, and maps of the square around them."""
+    """The samples, and maps of the square around them.
 
-    x: Tensor  # (n, 2)
-    y: Tensor  # (n,)
-    maps: dict[str, np.ndarray]  # (POINTS, POINTS)
+    Args:
+        x: The samples (n, 2).
+        y: The class (n,) of each sample.
+        maps: Values on a grid over the square (POINTS, POINTS), by the name of the map.
+    """
+
+    x: Tensor
+    y: Tensor
+    maps: dict[str, np.ndarray]
 
     def at(self, name: str, x: float, y: float) -> float:
         """Looks up the value of a map at a point.
 
         Args:
-            name: the name of the map.
-            x: the first coordinate, from -SIDE to SIDE.
-            y: the second coordinate, from -SIDE to SIDE.
+            name: The name of the map.
+            x: The first coordinate, from -SIDE to SIDE.
+            y: The second coordinate, from -SIDE to SIDE.
         """
         column, row = (round((v + SIDE) / (2 * SIDE) * (POINTS - 1)) for v in (x, y))
         return float(self.maps[name][row, column])
@@ -57,7 +63,7 @@ def make_toy(seed: int = 0) -> Toy:
     """Trains an ensemble and maps its confidence and Bregman information; takes a few seconds.
 
     Args:
-        seed: the seed of samples and models.
+        seed: The seed of samples and models.
     """
     draw = generator(seed, "toy")
     x, y = _samples(draw)
@@ -77,13 +83,14 @@ def make_toy(seed: int = 0) -> Toy:
 
 
 def _samples(draw: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draws the samples of two classes, and gives them with their classes."""
     y = torch.arange(SAMPLES) % 2
     centres = torch.stack([CENTRES * (2 * y - 1).float(), torch.zeros(SAMPLES)], 1)
     return centres + SPREAD * torch.randn(SAMPLES, 2, generator=draw), y
 
 
 def _member(x: Tensor, y: Tensor, seed: int, number: int) -> nn.Module:
-    """Trains a network on samples drawn from these with replacement."""
+    """Trains one network of the ensemble, on samples that are drawn with replacement."""
     draw = generator(seed, "toy member", number)
     with private(seed, "toy model", number):
         model = MLP(2, HIDDEN, 2)
@@ -100,7 +107,7 @@ def draw_toy(toy: Toy) -> Figure:
     """Draws the maps side by side, with the samples.
 
     Args:
-        toy: the samples and the maps.
+        toy: The samples and the maps.
     """
     figure, all_axes = figures.panels(len(toy.maps))
     for axes, (name, values) in zip(all_axes, toy.maps.items(), strict=True):

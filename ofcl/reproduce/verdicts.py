@@ -11,20 +11,28 @@ from ofcl.report import formats
 from ofcl.report.spread import Spread, over_clients, over_seeds
 from ofcl.reproduce.paper import Cell
 
-AGREES, NEAR = 2.0, 4.0  # of the paper's standard deviations
+AGREES, NEAR = 2.0, 4.0  # distance up to which we agree or are near, in the paper's deviations
 
 COLUMNS = ("dataset", "row", "paper A", "A", "off", "paper F", "F", "off", "seeds", "verdict")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A cell of the paper and our results for it."""
+    """A cell of the paper and our results for it.
+
+    Args:
+        cell: The cell, with the paper's numbers.
+        seeds: How many of our runs are finished.
+        A: Our accuracy.
+        F: Our forgetting.
+        value: Our number, in tables of another quantity than A and F.
+    """
 
     cell: Cell
     seeds: int
     A: Spread
     F: Spread
-    value: Spread  # tables of another quantity
+    value: Spread
 
     def off(self, name: str) -> float | None:
         """Computes how far our mean is from the paper's, in the paper's standard deviations.
@@ -43,7 +51,7 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """Our agreement with the paper in a word, by the worse of A and F."""
+        """Our agreement with the paper in a word, judged by the worse of A and F."""
         if not self.seeds:
             return "not run"
         offs = [abs(off) for off in (self.off("A"), self.off("F")) if off is not None]
@@ -52,7 +60,7 @@ class Verdict:
         return "agrees" if max(offs) <= AGREES else "near" if max(offs) <= NEAR else "differs"
 
     def row(self) -> list[str]:
-        """Writes the cells of the row as text, in the order of `COLUMNS`."""
+        """Writes the verdict as a row of texts, in the order of `COLUMNS`."""
         cell = self.cell
         if cell.paper is not None:
             paper = f"{cell.paper:g} {cell.unit}"
@@ -66,6 +74,7 @@ class Verdict:
 
 
 def _signed(value: float | None) -> str:
+    """Writes a distance in standard deviations with its sign; None as nothing."""
     return "" if value is None else f"{value:+.1f} σ"
 
 
@@ -73,10 +82,10 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
     """Compares our runs of a cell with the paper.
 
     Args:
-        cell: the cell.
-        results: the results of the finished runs.
-        spread: take ± over `seeds` or over `clients`.
-        tasks: the number of tasks of a run.
+        cell: The cell.
+        results: The results of our finished runs, one for each seed.
+        spread: Whether the ± of our numbers is over `seeds` or over `clients`.
+        tasks: The number of tasks of a run.
     """
     if not results:
         return Verdict(cell, 0, *(Spread(None, None),) * 3)
@@ -92,29 +101,29 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a page.
+    """Writes verdicts as a table in Markdown.
 
     Args:
-        verdicts: our results beside the paper's.
+        verdicts: A verdict for each cell.
     """
     return formats.as_markdown(COLUMNS, [verdict.row() for verdict in verdicts])
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a paper.
+    """Writes verdicts as a table in LaTeX.
 
     Args:
-        verdicts: our results beside the paper's.
+        verdicts: A verdict for each cell.
     """
     align = "ll" + "r" * (len(COLUMNS) - 3) + "l"
     return formats.as_latex(COLUMNS, [verdict.row() for verdict in verdicts], align)
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
-    """Writes the table for a program: a column for each number.
+    """Writes verdicts as CSV, with a column for each number.
 
     Args:
-        verdicts: our results beside the paper's.
+        verdicts: A verdict for each cell.
     """
     columns = ["dataset", "row", "paper_A", "paper_A_std", "A", "A_std", "paper_F", "paper_F_std",
                "F", "F_std", "paper_value", "value", "unit", "seeds", "verdict"]  # fmt: skip
