@@ -32,7 +32,13 @@ EMPTY = -1  # stands for the class where the memory has a free place
 
 
 class Client:
-    """A client: a stream, a model, and a memory with MEMORY places."""
+    """A client: a stream, a model, and a memory with MEMORY places.
+
+    Args:
+        number: The number of the client, from 0.
+        model: The model from which it starts; it gets a copy.
+        stream: Its mini-batches.
+    """
 
     def __init__(self, number, model, stream):
         self.stream = stream
@@ -46,7 +52,7 @@ class Client:
 
 
 def train(client, x, y, task):
-    """Takes gradient steps on a mini-batch and on samples of past tasks from the memory."""
+    """Takes gradient steps on a mini-batch (x, y), and on samples of past tasks in the memory."""
     past = (client.memory_y != EMPTY) & (client.memory_task != task)  # (MEMORY,)
     places = past.nonzero().squeeze(1)  # none in the first task
     for _ in range(STEPS):
@@ -62,7 +68,7 @@ def train(client, x, y, task):
 
 @torch.no_grad()
 def bregman_information(client, x):
-    """The uncertainty (n,) of samples: how much the predictions for noisy copies differ."""
+    """Computes the uncertainty (n,) of samples: how much predictions for noisy copies differ."""
     noise = torch.randn(COPIES, *x.shape, generator=client.noise_draws)
     copies = x + NOISE * noise  # (COPIES, n, features)
     logits = client.model(copies.flatten(0, 1)).view(COPIES, len(x), -1)  # (COPIES, n, classes)
@@ -70,7 +76,16 @@ def bregman_information(client, x):
 
 
 def split_room(counts):
-    """Splits the memory evenly over the classes; room that a small class leaves is for others."""
+    """Splits the places of the memory evenly over the classes.
+
+    A class with fewer samples than its share leaves the rest to other classes.
+
+    Args:
+        counts: The number of candidates of each class.
+
+    Returns:
+        The number of places for each class.
+    """
     room, left = {}, MEMORY
     for n, c in enumerate(sorted(counts, key=lambda c: (counts[c], -c))):  # the smallest first
         room[c] = min(counts[c], left // (len(counts) - n))
@@ -103,7 +118,7 @@ def update_memory(client, x, y, task):
 
 @torch.no_grad()
 def average(clients, previous):
-    """Averages the clients' models, and the result with the previous global model."""
+    """Averages the clients' models, and the mean with the previous global model (or None)."""
     total = sum(client.samples for client in clients)
     mean = {name: torch.zeros_like(value) for name, value in clients[0].model.state_dict().items()}
     for client in clients:
@@ -116,7 +131,7 @@ def average(clients, previous):
 
 @torch.no_grad()
 def accuracy(model, x, y):
-    """The share of samples that a model recognises, in percent."""
+    """Computes the percentage of samples whose class a model predicts rightly."""
     return 100 * (model(x).argmax(1) == y).double().mean()
 
 
@@ -128,7 +143,7 @@ def load_digits():
 
 
 def federate(x_train, y_train, x_test, y_test):
-    """Runs Algorithm 1; returns the global model, the clients, A and F."""
+    """Runs Algorithm 1; returns the global model, the clients, accuracy A and forgetting F."""
     classes = int(y_train.max()) + 1
     shares = build_scenario(
         y_train.numpy(), y_test.numpy(), classes, seed=SEED, clients=CLIENTS, tasks=TASKS

@@ -3,12 +3,12 @@
     python scripts/lockstep.py PATH_OF_THE_AUTHORS_REPOSITORY
 
 Both get the same initial model, mini-batches, replay draws and perturbed copies, in double
-precision and without random augmentation, so that what is left is what they compute: gradient
-steps, BatchNorm, rounds, averaging, the proximal term, and for methods with a score the scores and
-which samples stay in the memories. Memories that draw at random cannot hold the same samples; it
-shows how many of each task these hold, and when those came. Nothing of the repository is copied; it
-is imported from PATH, and its imports that have no part in this (data loaders, plots, torchvision)
-are stood in for.
+precision and without random augmentation. So any difference comes from what they compute: gradient
+steps, BatchNorm, rounds, averaging, the proximal term and, for methods with a score, the scores and
+the choice of samples that stay in the memories. Memories that choose at random cannot have the same
+samples; for these the script shows how many samples of each task they have, and when these samples
+arrived. Nothing of the repository is copied: it is imported from the path. Packages that it imports
+without need (data loaders, plots, torchvision) are replaced by stand-ins.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 from unittest.mock import MagicMock
 
 import torch
-import torch._dynamo  # looks for packages that are stood in for below, so it comes first
+import torch._dynamo  # looks for packages that are replaced below, so it comes first
 
 from ofcl import Dataset, Run, make_settings
 from ofcl.assembly.dealing import build_shares
@@ -30,7 +30,8 @@ from ofcl.uncertainty.draw_ahead import Draws
 from ofcl.uncertainty.perturbations import ImageViews
 
 CLIENTS, TASKS, MEMORY, LR = 2, 2, 20, 0.1
-LARGE, LONG, LENGTH, SEEDS = 100, 3, 900, 100  # of the memories that draw at random
+# Memories that choose at random: places, tasks, samples of a task, repetitions.
+LARGE, LONG, LENGTH, SEEDS = 100, 3, 900, 100
 CASES = [
     ("none", "bottom", "w_favg", 1), ("er", "bottom", "w_favg", 3), ("er", "bottom", "favg", 3),
     ("er", "bottom", "fprox", 3),
@@ -46,7 +47,7 @@ AGGREGATIONS = {"w_favg": "weighted", "favg": "fedavg", "fprox": "fedprox"}
 
 
 def import_released(path: str) -> tuple:
-    """The authors' modules that learn and average."""
+    """Imports the authors' modules that learn and average, from the path of their repository."""
     for name in STOOD_IN_FOR:
         sys.modules[name] = MagicMock()
     for name in ("RandomHorizontalFlip", "RandomRotation", "ColorJitter", "RandomPerspective",
@@ -62,7 +63,7 @@ def import_released(path: str) -> tuple:
 
 
 def make_data() -> Dataset:
-    """Random images of CIFAR-10's shape; what they show does not matter here."""
+    """Makes a dataset of random images of CIFAR-10's shape, in four classes."""
     draw = generator(0, "lockstep")
     y = torch.arange(4).repeat_interleave(60)
     x = torch.randint(0, 256, (len(y), 3, 32, 32), generator=draw).to(torch.uint8)
@@ -70,27 +71,35 @@ def make_data() -> Dataset:
 
 
 class SameViews(Perturbation):
-    """Our views, but with the same draws every time; one by one they are the authors' too."""
+    """Our perturbed copies with the same random numbers every time, for us and for the authors."""
 
     def __init__(self) -> None:
         self._views = ImageViews(draws="batch", pixels="normalised", interpolation="nearest")
         self._draws = self._views.draw(torch.Size([1, 3, 32, 32]), generator(0, "views"))
 
     def draw(self, shape, generator):
-        """Nothing is drawn."""
+        """Gives the same numbers for every sample and every call."""
         return self._draws.repeat(1, shape[0], 1)
 
     def apply(self, x, draws):
-        """All views, in the precision of the samples."""
+        """Makes all copies, in the precision of the samples."""
         return self._views.apply(x, draws.to(x.dtype))
 
     def one(self, place: int, x):
-        """One view."""
+        """Makes only the copy of one place in the list of perturbations."""
         return self.apply(x, self.draw(x.shape, None))[place]
 
 
 class Released:
-    """The authors' clients, driven by the events of our run."""
+    """The authors' clients, which repeat what the events of our run say.
+
+    Args:
+        released: The authors' modules (`import_released`).
+        run: Our run.
+        data: The dataset of both.
+        fl_update: The authors' name of the aggregation.
+        steps: Gradient steps for each mini-batch.
+    """
 
     def __init__(self, released: tuple, run: Run, data: Dataset, fl_update: str, steps: int):
         resnet, cl_utils, self.train_utils, utils_memory = released
@@ -126,6 +135,7 @@ class Released:
             client.global_model = start
 
     def _share_draws(self, ours, theirs) -> None:
+        """Lets the authors' client replay the samples that our client has replayed."""
         memory, drawn = ours.learner.memory, self.draws[ours.number]
         draw = memory.draw
 
@@ -139,7 +149,7 @@ class Released:
         theirs.memory.random_sampling = lambda n, exclude_task=None: (*drawn.pop(0), None)
 
     def _share_views(self, utils_memory) -> None:
-        """The authors' transforms, in the order in which they ask for them, become our views."""
+        """Replaces the authors' random transforms by our perturbed copies."""
         views = SameViews()
         for client in self.ours:
             client.learner.memory.policy.scorer._draws = Draws(views, torch.Generator())
@@ -157,7 +167,7 @@ class Released:
             setattr(v2, name, lambda *a, place=place, **k: one[place])
 
     def learn(self, event: Learned) -> None:
-        """The mini-batch that our client has just learned."""
+        """Lets the authors' client learn the mini-batch that our client has just learned."""
         client = self.clients[event.client]
         task, rows = next(self.batches[event.client])
         if task != client.task_id:
@@ -173,7 +183,7 @@ class Released:
             client.train_with_memory(x, y)
 
     def round(self, event: Round) -> None:
-        """The round that our server has just held."""
+        """Lets the authors' code hold the round that our server has just held."""
         weighted = self.args.fl_update.startswith("w_")
         average = self.train_utils.weightedFedAvg if weighted else self.train_utils.FedAvg
         model = average(self.args, event.clients, self.clients)
@@ -183,17 +193,17 @@ class Released:
             client.save_last_global_model(model)
 
     def other_samples(self) -> int:
-        """How many samples are in one memory of a client and not in the other."""
+        """Counts the samples that are in only one of the two memories, ours or theirs."""
         different = 0
         for theirs, ours in zip(self.clients, self.ours, strict=True):
             own, memory = ours.learner.memory, theirs.memory
-            held = min(memory.seen, len(memory.memory_x))  # the rest is empty
+            held = min(memory.seen, len(memory.memory_x))  # places behind these are empty
             different += len(_labelled(own.x, own.samples.y).symmetric_difference(
                 _labelled(memory.memory_x[:held], memory.memory_y[:held])))  # fmt: skip
         return different
 
     def apart(self) -> float:
-        """The largest difference of any parameter or BatchNorm statistic of any client."""
+        """Computes the largest difference between our models and theirs, over all tensors."""
         largest = 0.0
         for theirs, ours in zip(self.clients, self.ours, strict=True):
             pairs = zip(theirs.model.state_dict().values(), ours.model.state_dict().values(),
@@ -204,13 +214,22 @@ class Released:
 
 
 def _labelled(x, y) -> set:
-    """Samples with their labels; a few pixels are enough to know one."""
+    """Makes a set of samples, each as its class and first pixels, to compare memories."""
     pixels = x.flatten(1)[:, :9].tolist()
     return {(label, *first) for label, first in zip(y.tolist(), pixels, strict=True)}
 
 
 def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int, float]]]:
-    """Of each task, how many samples their memory and ours hold at the end, and when these came."""
+    """Fills their memory and ours with one stream; counts the samples of each task at the end.
+
+    Args:
+        method: `cbr` or `er`.
+        utils_memory: The authors' module of memories.
+        seed: The seed of our random numbers.
+
+    Returns:
+        For their memory and ours, and for each task: the number of samples, and their mean arrival.
+    """
     policies = {"cbr": memory_policies.class_balanced, "er": memory_policies.reservoir}
     args = argparse.Namespace(dataset_name="newsgroup", input_size=1, memory_size=LARGE,
                               batch_size=10, balanced_update="random")  # fmt: skip
@@ -236,7 +255,7 @@ def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int
 
 
 def show_random_memories(utils_memory) -> None:
-    """The means over many memories, theirs and ours."""
+    """Prints the means over many memories, theirs and ours."""
     for method in ("cbr", "er"):
         held = torch.tensor([random_memories(method, utils_memory, s) for s in range(SEEDS)])
         means, errors = held.mean(0), held.std(0) / SEEDS**0.5  # (whose, task, what)
@@ -247,7 +266,7 @@ def show_random_memories(utils_memory) -> None:
 
 
 def main(path: str) -> None:
-    """Runs every case; prints how far the two are apart at the end of each task."""
+    """Runs every case; prints how far our models and theirs are apart after each task."""
     torch.set_default_dtype(torch.float64)
     Dataset.prepare = lambda self, x: (x.double() / 255 - 0.5) / 0.25
     released, data = import_released(path), make_data()

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-SIZES = {"train": 600, "t10k": 100}
+SIZES = {"train": 600, "t10k": 100}  # images of each class, by the names of the official files
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An idx file of unsigned bytes: a magic number, the sizes, the values."""
+    """Reads an idx file of unsigned bytes: a magic number, the sizes, the values."""
     raw = gzip.decompress(path.read_bytes())
     dimensions = raw[3]
     shape = np.frombuffer(raw, ">u4", dimensions, offset=4)
@@ -24,7 +24,7 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def first_of_each_class(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """The first images of every class, in the order of the file."""
+    """Reads the first images of every class and their classes, in the order of the file."""
     x = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
     y = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
     rows = np.sort(np.concatenate([np.flatnonzero(y == c)[: SIZES[part]] for c in range(10)]))
@@ -32,7 +32,7 @@ def first_of_each_class(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray
 
 
 def main(folder: str, target: str = "ofcl/data/fashion-mini.npz") -> None:
-    """Writes the npz."""
+    """Writes the file of the small dataset, and prints its size."""
     x_train, y_train = first_of_each_class(Path(folder), "train")
     x_test, y_test = first_of_each_class(Path(folder), "t10k")
     np.savez_compressed(target, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)

@@ -1,12 +1,12 @@
-"""Makes what is in `tests/stored`: small runs of an earlier version, finished and half done.
+"""Makes the files in `tests/stored`: small runs of an earlier version, finished and half done.
 
     python scripts/make_stored_runs.py FOLDER
 
-What is stored was made by version 0.1.0, as of the commit 86e8e36, with the Python, PyTorch
+The stored runs were made by version 0.1.0, as of the commit 86e8e36, with the Python, PyTorch
 and NumPy that each `settings.toml` names under `made_with`. `tests/storage/test_stored_runs.py`
-lets the present version read, resume and repeat these runs, and compares. So a version that reads a
-run directory otherwise, or computes something else, is noticed. Do not make them again with a later
-version, unless results are meant to change: the tests would compare that version with itself.
+lets the present version read, resume and repeat these runs, and compares. So a test fails if a
+later version cannot read a run directory, or computes something else. Do not make them again with a
+later version, unless results are meant to change: the tests would compare that version with itself.
 
 Only public names of `ofcl` are used here, so that this file runs with an earlier version too.
 """
@@ -52,12 +52,12 @@ HALF_DONE: dict[str, tuple[dict[str, Any], int]] = {
     "images": ({**DIGITS, "width": 1, "method": "cbr", "limit": 4, "steps": 2}, 13),
     "mfcl": ({**DIGITS, "width": 1, "method": "mfcl", "limit": 4, "generator_steps": 2}, 15),
 }
-"""Runs that are left half done: their settings, and the events after which they are left."""
+"""Runs that are left half done: their settings, and after how many events they are left."""
 
-STREAMS_EVENTS = 26  # after which the run with streams of Python is left
-WATCHED_EVENTS = 26  # after which the run with watched folders is left
-TABLES = "tables"  # folder that holds what they watch
-ANYWHERE = "/stored"  # stands in settings.toml for the folder in which all of this is
+STREAMS_EVENTS = 26  # events after which the run with streams from Python is left
+WATCHED_EVENTS = 26  # events after which the run with watched folders is left
+TABLES = "tables"  # folder of the watched folders
+ANYWHERE = "/stored"  # stands in settings.toml for the folder in which the runs were made
 
 FINISHED = {
     f"{method}-{seed}": {**MLP, "hidden": 4, "memory": 10, "method": method, "seed": seed}
@@ -68,7 +68,7 @@ FINISHED = {
 
 
 def repeated() -> dict[str, dict[str, Any]]:
-    """The settings of the runs whose results are in `results.json`: protocol/method/network."""
+    """Gives the settings of the runs in `results.json`, by protocol/method/network."""
     images = {**DIGITS, "width": 2, "limit": 4, "generator_steps": 2, "consolidation": 2}
     runs = {}
     for protocol in ("sound", "published"):
@@ -85,7 +85,7 @@ def repeated() -> dict[str, dict[str, Any]]:
 
 
 def samples(client: int) -> Iterator[tuple[np.ndarray, str, str]]:
-    """Sixty samples of a client in each of two tasks, whose classes nobody announces."""
+    """Yields sixty samples of each of two tasks of a client, as (x, label, task)."""
     draw = np.random.default_rng(client)
     for task, labels in (("first", "ab"), ("second", "ca")):
         for n in range(60):
@@ -96,18 +96,18 @@ def samples(client: int) -> Iterator[tuple[np.ndarray, str, str]]:
 
 
 def stream(client: int) -> Callable[[int], list[tuple[np.ndarray, str, str]]]:
-    """A client's stream, which can be opened behind so many samples."""
+    """Makes a client's stream: a function of the number of samples to skip."""
     return lambda start: list(samples(client))[start:]
 
 
 def streams_of_python() -> dict[str, Any]:
-    """The streams of two clients, and samples to test them on, as `ofcl.resume` takes them."""
+    """Gives the streams of two clients and test samples, as arguments of `ofcl.resume`."""
     test = [(x, label) for x, label, _ in samples(2)]
     return {"streams": [stream(0), stream(1)], "test": test}
 
 
 def write_tables(folder: Path) -> None:
-    """Writes the samples of two clients to three files each, for folders that are watched."""
+    """Writes the samples of two clients, three CSV files each, into folders to be watched."""
     for client in range(2):
         rows = [",".join([*(f"{value:g}" for value in x), label, task])
                 for x, label, task in samples(client)]  # fmt: skip
@@ -118,20 +118,20 @@ def write_tables(folder: Path) -> None:
 
 
 def watching(folder: Path) -> dict[str, Any]:
-    """The settings of a run whose two clients watch the folders that `write_tables` makes."""
+    """Gives the settings of a run that watches the folders that `write_tables` makes."""
     streams = [f"watch:{folder / str(client)}" for client in range(2)]
     return {**STREAM, "streams": streams, "label": "label", "task": "task", "window": 20,
             "idle": 0.2}  # fmt: skip
 
 
 def leave_half_done(out: Path, settings: dict[str, Any], events: int, **data: Any) -> None:
-    """Leaves a run after so many events; writes what a copy of it comes to as `expected.json`.
+    """Leaves a run half done, and writes the result of a resumed copy as `expected.json`.
 
     Args:
         out: The run directory to be made.
         settings: The settings of the run.
         events: Number of events after which it is left.
-        **data: What `ofcl.resume` has to be given: streams, and samples to test on.
+        **data: Streams and test samples, for `ofcl.Run` and `ofcl.resume`.
     """
     run = ofcl.Run(ofcl.make_settings(settings), out=out, **data)
     for n, _ in enumerate(run, start=1):
@@ -150,7 +150,7 @@ def leave_half_done(out: Path, settings: dict[str, Any], events: int, **data: An
 
 
 def tidy(out: Path) -> None:
-    """Leaves the last checkpoint alone, and nothing that says where the run was made."""
+    """Deletes all checkpoints but the last, and all that says where the run was made."""
     (out / "lock").unlink()
     for older in sorted((out / "checkpoint").iterdir())[:-1]:
         shutil.rmtree(older)
@@ -161,7 +161,7 @@ def tidy(out: Path) -> None:
 
 
 def make_finished(folder: Path) -> None:
-    """Makes finished runs, and files of what commands say about them."""
+    """Makes finished runs, and stores what `compare` and `memory list` print about them."""
     for name, settings in FINISHED.items():
         ofcl.run(out=folder / name, **settings)
     (folder / "compare.json").write_text(said("compare", "--json", folder))
@@ -181,10 +181,11 @@ def said(*arguments: str | Path) -> str:
 
 
 def rounding() -> str:
-    """Tells processors apart that round otherwise: a digest of what PyTorch alone computes.
+    """Computes a digest that differs between processors that round differently.
 
-    A network with convolutions and BatchNorm takes a few steps down the gradient. Such networks
-    magnify the last bit of a number, so that runs with images differ visibly where it does.
+    PyTorch alone, without `ofcl`, trains a network with convolutions and BatchNorm for a few steps.
+    Such networks magnify a difference in the last bit of a number, so that runs with images differ
+    visibly between such processors.
     """
     draw = torch.Generator().manual_seed(0)
     shapes = [(20, 1, 8, 8), (4, 1, 3, 3), (8, 4, 3, 3), (16, 512), (10, 16)]

@@ -1,4 +1,4 @@
-"""Moves embedded texts into a narrow cone, as the vectors of e5 lie: to see what that changes.
+"""Moves embedded texts into a narrow cone, like the vectors of e5, to see what that changes.
 
     python scripts/narrow_cone.py vectors.npz narrow.npz
 
@@ -11,17 +11,17 @@ import sys
 
 import numpy as np
 
-SHIFT = 2.0
+SHIFT = 2.0  # length of the direction that is added to each vector
 
 
 def narrowed(x: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Vectors (n, d) of length 1 → vectors of length 1, close together."""
+    """Moves vectors (n, d) of length 1 towards a direction; they keep length 1."""
     moved = x.astype(np.float32) + SHIFT * direction
     return moved / np.linalg.norm(moved, axis=1, keepdims=True)
 
 
 def main(source: str, target: str) -> None:
-    """Reads one file and writes the other."""
+    """Reads vectors from one file, and writes the moved ones to another."""
     arrays = dict(np.load(source))
     draw = np.random.default_rng(0)
     direction = draw.normal(size=arrays["x_train"].shape[1]).astype(np.float32)

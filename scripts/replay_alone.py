@@ -1,4 +1,4 @@
-"""How long captured steps and scores take on a GPU when the CPU does nothing else for them.
+"""Measures how long captured steps and scores take on a GPU if the CPU only replays them.
 
     python scripts/replay_alone.py
 
@@ -15,14 +15,14 @@ ROUNDS, TIMES = 10, 100
 
 
 def replays_of(client) -> list:
-    """The graphs of a client's mini-batch: its scores, if it has any, and its steps."""
+    """Gives the CUDA graphs of a client's mini-batch: of its scores, if any, and of its steps."""
     scorer = client.learner.memory.policy.scorer
     captured = [] if scorer is None else [scorer._captured]
     return [[*one._recordings.values()][-1].graph for one in (*captured, client.learner._captured)]
 
 
 def main() -> None:
-    """Prints milliseconds of a client's mini-batch, as it runs and with its replays alone."""
+    """Prints the milliseconds of a client's mini-batch: the whole, and its CUDA graphs alone."""
     for method in ("er", "bi"):
         bench = Bench(Workload(method))
         bench.run(ROUNDS)

@@ -1,10 +1,11 @@
-"""Seconds a round takes where there is hardly anything to learn: what an engine costs.
+"""Measures the seconds of a round with hardly anything to learn: what an engine costs.
 
     python scripts/round_overhead.py simulation --clients 5,50,200
     python scripts/round_overhead.py deployment
 
-A client learns mini-batches of one sample, one a round. The local engine is timed with the same
-beside it. Peak memory is that of all processes of the run together (proportional set size).
+A client learns one mini-batch of one sample in each round. Beside the simulation, the local engine
+is timed with the same settings. Peak memory is that of all processes of the run together
+(proportional set size).
 """
 
 from __future__ import annotations
@@ -33,19 +34,23 @@ OPTIMIZER = "sgd"  # as for the paper's network of that size; Adam would have mo
 
 
 def settings(hidden: int, rounds: int) -> dict[str, object]:
-    """Settings with which a client learns one sample a round."""
+    """Gives settings with which a client learns one sample in each round."""
     return {"method": "none", "model": "mlp", "hidden": hidden, "tasks": 1, "q": 1, "burn_in": 0,
             "batch_size": 1, "steps": 1, "limit": rounds, "optimizer": OPTIMIZER}  # fmt: skip
 
 
 def between_rounds(run: Path) -> list[float]:
-    """Seconds between rounds, without the first two: processes start in them."""
+    """Lists the seconds between the rounds of a run; the first is left out, as processes start."""
     times = [event["seconds"] for event in RunDirectory(run).events() if event["event"] == "round"]
     return [after - before for before, after in itertools.pairwise(times[1:])]
 
 
 class Memory:
-    """Watches the memory of a process and its descendants."""
+    """Measures the peak memory of processes and all their descendants, in a thread.
+
+    Args:
+        roots: The process ids.
+    """
 
     def __init__(self, *roots: int) -> None:
         self.roots, self.peak, self._over = roots, 0, threading.Event()
@@ -58,13 +63,14 @@ class Memory:
             self.peak = max(self.peak, total)
 
     def stop(self) -> float:
-        """The peak in GB."""
+        """Stops measuring; gives the peak in GB."""
         self._over.set()
         self._thread.join()
         return self.peak / 2**20
 
 
 def _family(roots: tuple[int, ...]) -> set[int]:
+    """Finds the ids of processes and all their descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -80,6 +86,7 @@ def _family(roots: tuple[int, ...]) -> set[int]:
 
 
 def _pss(process: int) -> int:
+    """Reads the memory of a process in KB (proportional set size); 0 if it has ended."""
     try:
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:
@@ -88,14 +95,22 @@ def _pss(process: int) -> int:
 
 
 def ofcl(*arguments: object) -> subprocess.Popen[bytes]:
-    """A command, as a process."""
+    """Starts a command of `ofcl` as a process."""
     command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True,
                             env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
 
 
 def one(folder: Path, engine: str, clients: int, hidden: int, rounds: int) -> str:
-    """Measures one engine with so many clients."""
+    """Measures one engine; gives a row of the table.
+
+    Args:
+        folder: A folder for the run.
+        engine: The name of the engine.
+        clients: The number of clients.
+        hidden: The hidden units of the network.
+        rounds: The number of rounds.
+    """
     out, made = folder / f"{engine}-{clients}-{hidden}", folder / "run.toml"
     made.write_text(to_toml(settings(hidden, rounds)))
     process = ofcl("run", made, "--dataset", "digits", "--clients", clients, "--engine", engine,
@@ -107,7 +122,15 @@ def one(folder: Path, engine: str, clients: int, hidden: int, rounds: int) -> st
 
 
 def told(engine: str, clients: int, hidden: int, seconds: list[float], memory: float) -> str:
-    """A row of the table."""
+    """Writes a row of the table.
+
+    Args:
+        engine: The name of the engine.
+        clients: The number of clients.
+        hidden: The hidden units of the network.
+        seconds: The seconds of each round.
+        memory: The peak memory in GB.
+    """
     parameters = 64 * hidden + hidden + 11 * hidden
     middle, most = statistics.median(seconds), max(seconds)
     mean = statistics.mean(seconds)
@@ -116,7 +139,7 @@ def told(engine: str, clients: int, hidden: int, seconds: list[float], memory: f
 
 
 def simulation(counts: list[int], rounds: int) -> None:
-    """Measures the simulation, and the local engine beside it."""
+    """Measures the simulation and the local engine, with each of these numbers of clients."""
     with tempfile.TemporaryDirectory() as name:
         for clients in counts:
             for hidden in (SMALL, LARGE) if clients <= 5 else (SMALL,):
@@ -154,7 +177,7 @@ def deployment(rounds: int) -> None:
 
 
 def main() -> None:
-    """Measures what is asked for."""
+    """Measures what the command line asks for, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["simulation", "deployment"])
     parser.add_argument("--clients", default="5,50,200")
