@@ -10,13 +10,14 @@ from rich.table import Table
 from ofcl.evaluation.results import Result
 from ofcl.report.comparison import ExperimentLine
 from ofcl.report.formats import number
+from ofcl.report.result_tables import JOINT_COLUMN, has_joint
 
 
 def percent(value: float | None) -> str:
-    """Writes a percentage with two digits after the point, or a dash for None.
+    """Writes a percentage with two digits after the point; None as a dash.
 
     Args:
-        value: the percentage.
+        value: The percentage, or None.
     """
     return number(value, digits=2)
 
@@ -25,8 +26,8 @@ def print_result(console: Console, result: Result) -> None:
     """Prints a run's result in a few lines.
 
     Args:
-        console: where it is printed.
-        result: the result.
+        console: The console to which it is printed.
+        result: The result.
     """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("A", percent(result.A), "average accuracy at the end, %")
@@ -43,10 +44,10 @@ def print_result(console: Console, result: Result) -> None:
 
 
 def comparison_table(lines: Sequence[ExperimentLine]) -> Table:
-    """Makes a table of experiments, best first; settings that all share stand above it.
+    """Makes a table of experiments; settings that all of them share stand above the table.
 
     Args:
-        lines: the experiments.
+        lines: A line for each experiment, in the order of the table.
     """
     names = list(lines[0].settings)
     common = [n for n in names if len({str(line.settings[n]) for line in lines}) == 1]
@@ -61,9 +62,13 @@ def comparison_table(lines: Sequence[ExperimentLine]) -> Table:
     judged = any(line.A_less_best is not None for line in lines)
     if judged:
         table.add_column("A less the best's [95 %]")
+    bounded = has_joint(lines)
+    if bounded:
+        table.add_column(JOINT_COLUMN, justify="right")
     for line in lines:
         spreads = (line.A, line.F, line.global_A, line.global_F)
         values = [str(line.settings[name]) for name in shown]
         apart = [str(line.A_less_best) if line.A_less_best else ""] if judged else []
+        apart += [str(line.below_joint or "")] if bounded else []
         table.add_row(*values, str(len(line.seeds)), *map(str, spreads), *apart)
     return table

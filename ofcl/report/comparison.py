@@ -11,6 +11,7 @@ from typing import Any
 from ofcl.evaluation import metrics
 from ofcl.evaluation.results import Result
 from ofcl.report.grouping import distinguishing_settings, experiment_key, shown_value
+from ofcl.report.joint_gap import JointGap, gap_to_joint, joint_key
 from ofcl.report.recorded_runs import find_runs
 from ofcl.report.significance import Difference, paired_difference
 from ofcl.report.spread import Spread, over_clients, over_seeds
@@ -40,6 +41,7 @@ class ExperimentLine:
     A_over_clients: Spread  # of the clients' means over seeds
     F_over_clients: Spread
     A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
+    below_joint: JointGap | None = None  # None: no joint training with the same other settings
     left_out: int = 0  # runs of a seed that another run has too, with another result
 
 
@@ -75,13 +77,29 @@ def compare_results(runs: Iterable[FinishedRun]) -> list[ExperimentLine]:
     for settings, result in runs:
         groups[experiment_key(settings)].append((settings, result))
     shown = distinguishing_settings([group[0][0] for group in groups.values()])
-    lines = [_line(group, shown) for group in groups.values()]
+    by_key = {key: _line(group, shown) for key, group in groups.items()}
+    lines = [
+        _beside_joint(by_key[key], by_key.get(joint_key(group[0][0]) or ""))
+        for key, group in groups.items()
+    ]
     lines.sort(key=lambda line: -(line.A.mean or 0))
-    return [_against(lines[0], line) for line in lines]
+    competing = [line for line in lines if not _is_bound(line)] or lines
+    return [_against(competing[0], line) for line in lines]
+
+
+def _beside_joint(line: ExperimentLine, joint: ExperimentLine | None) -> ExperimentLine:
+    if joint is None:
+        return line
+    return replace(line, below_joint=gap_to_joint(line.A_by_seed, joint.A_by_seed))
+
+
+def _is_bound(line: ExperimentLine) -> bool:
+    """Whether a line is joint training beside experiments that are not."""
+    return bool(line.settings.get("joint"))
 
 
 def _against(best: ExperimentLine, line: ExperimentLine) -> ExperimentLine:
-    if line is best:
+    if line is best or (_is_bound(line) and not _is_bound(best)):
         return line
     return replace(line, A_less_best=paired_difference(line.A_by_seed, best.A_by_seed))
 

@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+LETTERS = 18  # of a name beside a figure
+
 _IN_LATEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -26,6 +28,18 @@ def number(value: float | None, digits: int = 1) -> str:
     ('1.25', '–')
     """
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def short(name: str) -> str:
+    """Shortens a name to fit beside a figure; keeps its end, which often tells names apart.
+
+    Args:
+        name: The name.
+
+    >>> short("electrocardiogram-17")
+    'electrocar…gram-17'
+    """
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 8]}…{name[-7:]}"
 
 
 def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

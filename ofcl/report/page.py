@@ -48,7 +48,8 @@ class Report:
             yield drawn.name, drawn
         for experiment in self.experiments:
             for run in experiment.runs:
-                for drawn in (*run.accuracy, *run.memory, *run.communication):
+                confusions = [run.confusions.drawn] if run.confusions else []
+                for drawn in (*run.accuracy, *confusions, *run.memory, *run.communication):
                     yield f"{run.name}-{drawn.name}", drawn
 
 
@@ -134,9 +135,10 @@ def as_html(report: Report, live: bool = False) -> str:
     environment.filters |= {"slug": slug, "number": formats.number, "megabytes": megabytes}
     return environment.from_string(template).render(
         report=report,
-        columns=result_tables.COLUMNS,
+        columns=result_tables.columns(report.lines),
         rows=result_tables.rows(report.lines),
         common=result_tables.common(report.lines),
+        bound=result_tables.about_joint(report.lines),
         state=state,
         svg=lambda drawn: Markup(figures.as_svg(drawn.figure, names[id(drawn)])),
         style=Markup(style),

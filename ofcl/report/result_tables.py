@@ -10,6 +10,38 @@ from ofcl.report.comparison import ExperimentLine
 
 COLUMNS = ("experiment", "seeds", "A ↑ over seeds", "over clients", "F ↓ over seeds",
            "over clients", "global A ↑", "global F ↓", "A less the best's [95 %]")  # fmt: skip
+JOINT_COLUMN = "A below joint ↓"
+"""A further column, where an experiment was run as joint training too."""
+
+
+def columns(lines: Sequence[ExperimentLine]) -> list[str]:
+    """Names the columns of the table.
+
+    Args:
+        lines: The experiments.
+    """
+    return [*COLUMNS, *([JOINT_COLUMN] if has_joint(lines) else [])]
+
+
+def about_joint(lines: Sequence[ExperimentLine]) -> str:
+    """Explains the column about joint training; an empty text where there is none.
+
+    Args:
+        lines: The experiments.
+    """
+    if not has_joint(lines):
+        return ""
+    return ("A below joint: points that are missing to the same run with all tasks at once, and "
+            "the share of its A that is reached. ")  # fmt: skip
+
+
+def has_joint(lines: Sequence[ExperimentLine]) -> bool:
+    """Says whether the gap of an experiment to joint training is known.
+
+    Args:
+        lines: The experiments.
+    """
+    return any(line.below_joint is not None for line in lines)
 
 
 def common(lines: Sequence[ExperimentLine]) -> str:
@@ -28,7 +60,7 @@ def _shared(lines: Sequence[ExperimentLine]) -> dict[str, Any]:
 
 
 def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
-    """Writes the cells of each experiment as text, in the order of `COLUMNS`.
+    """Writes the cells of each experiment as text, in the order of `columns`.
 
     Args:
         lines: the experiments.
@@ -45,6 +77,7 @@ def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
             str(line.F_over_seeds), str(line.F_over_clients), str(line.global_A),
             str(line.global_F),
             str(line.A_less_best) if line.A_less_best else "",
+            *([str(line.below_joint or "")] if has_joint(lines) else []),
         ]
         for line in lines
     ]  # fmt: skip
@@ -56,7 +89,7 @@ def as_markdown(lines: Sequence[ExperimentLine]) -> str:
     Args:
         lines: the experiments.
     """
-    return formats.as_markdown(COLUMNS, rows(lines))
+    return formats.as_markdown(columns(lines), rows(lines))
 
 
 def as_latex(lines: Sequence[ExperimentLine]) -> str:
@@ -65,7 +98,8 @@ def as_latex(lines: Sequence[ExperimentLine]) -> str:
     Args:
         lines: the experiments.
     """
-    return formats.as_latex(COLUMNS, rows(lines), "lr" + "r" * 6 + "l")
+    align = "lr" + "r" * 6 + "l" + ("r" if has_joint(lines) else "")
+    return formats.as_latex(columns(lines), rows(lines), align)
 
 
 def as_csv(lines: Sequence[ExperimentLine]) -> str:
@@ -77,15 +111,20 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
     settings = list(lines[0].settings) if lines else []
     measured = ("A_over_seeds", "A_over_clients", "F_over_seeds", "F_over_clients", "global_A",
                 "global_F")  # fmt: skip
-    columns = [*settings, "seeds", *(f"{m}{part}" for m in measured for part in ("", "_std"))]
-    return formats.as_csv(
-        columns,
-        [
-            [*line.settings.values(), len(line.seeds),
-             *(part for m in measured for part in (getattr(line, m).mean, getattr(line, m).std))]
-            for line in lines
-        ],
-    )  # fmt: skip
+    names = [*settings, "seeds", *(f"{m}{part}" for m in measured for part in ("", "_std"))]
+    if has_joint(lines):
+        names += ["below_joint", "below_joint_std", "share_of_joint"]
+
+    def cells(line: ExperimentLine) -> list[Any]:
+        spreads = [getattr(line, name) for name in measured]
+        values = [*line.settings.values(), len(line.seeds)]
+        values += [value for spread in spreads for value in (spread.mean, spread.std)]
+        if has_joint(lines):
+            gap = line.below_joint
+            values += [gap.A.mean, gap.A.std, gap.share] if gap else [None] * 3
+        return values
+
+    return formats.as_csv(names, [cells(line) for line in lines])
 
 
 FORMS: dict[str, Callable[[Sequence[ExperimentLine]], str]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ofcl.evaluation.metrics import Row
+from ofcl.evaluation.metrics import Row, mean
 from ofcl.report import figures, series
+from ofcl.report.confusions import ConfusionPart, confusion_part
 from ofcl.report.drawn import (
     Drawn,
     Numbers,
@@ -14,20 +15,24 @@ from ofcl.report.drawn import (
     numbers_of_curves,
     numbers_of_values,
 )
-from ofcl.report.formats import number
+from ofcl.report.formats import number, short
 from ofcl.report.memory_samples import ShownMemory, uncertainties, view_memories
 from ofcl.report.recorded_runs import RunView
 
 CLASSES_AT_MOST = 18  # that a figure tells apart
-LETTERS = 18  # of a name in a figure
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Accuracy after each task on each task, in percent."""
+    """Accuracy after each task on each task, in percent; after all at once, one row."""
 
     caption: str
     rows: list[Row]
+
+    @property
+    def joint(self) -> bool:
+        """Whether all tasks came as one."""
+        return bool(self.rows) and len(self.rows) < len(self.rows[0])
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class RunPart:
     view: RunView
     notes: list[str]  # about files that could not be read
     matrices: list[Matrix]  # the clients' mean, the server's model, each client
+    right_after: float | None  # accuracy on a task when it has just been learned, mean
     accuracy: list[Drawn]
+    confusions: ConfusionPart | None
     memories: list[ShownMemory]
     memory: list[Drawn]
     communication: list[Drawn]
@@ -59,7 +66,9 @@ def run_part(name: str, view: RunView, most: int) -> RunPart:
         notes=notes,
         view=view,
         matrices=_matrices(view),
+        right_after=None if view.settings.joint else mean(series.right_after(view.result.accuracy)),
         accuracy=_accuracy(view),
+        confusions=confusion_part(view),
         memories=memories,
         memory=_memory(view, memories),
         communication=_communication(view),
@@ -69,17 +78,17 @@ def run_part(name: str, view: RunView, most: int) -> RunPart:
 def _matrices(view: RunView) -> list[Matrix]:
     result = view.result
     clients = [Matrix(f"Client {k}", rows) for k, rows in enumerate(result.accuracy)]
-    mean = series.mean_matrix(result.accuracy)
-    return [Matrix("Mean of the clients", mean),
+    of_all = series.mean_matrix(result.accuracy)
+    return [Matrix("Mean of the clients", of_all),
             Matrix("The server's model", result.global_accuracy), *clients]  # fmt: skip
 
 
 def _accuracy(view: RunView) -> list[Drawn]:
-    mean = series.mean_matrix(view.result.accuracy)
+    matrix = series.mean_matrix(view.result.accuracy)
     learned = view.events_of("learned")
-    drawn = []
-    if any(value is not None for row in mean for value in row):
-        over_time = series.accuracy_over_time(mean)
+    drawn = [*_learned_and_kept(view)]
+    if not view.settings.joint and any(value is not None for row in matrix for value in row):
+        over_time = series.accuracy_over_time(matrix)
         drawn.append(Drawn(
             "accuracy-over-time",
             "Accuracy on each task after it was learned and after each later one, mean of the "
@@ -105,6 +114,28 @@ def _accuracy(view: RunView) -> list[Drawn]:
             numbers_of_curves("mini-batches", along),
         ))  # fmt: skip
     return drawn
+
+
+def _learned_and_kept(view: RunView) -> list[Drawn]:
+    """Draws how well each task was learned, and how much of that is left at the end."""
+    matrices = view.result.accuracy
+    at_end = series.at_the_end(matrices)
+    if all(value is None for value in at_end):
+        return []
+    bars = {"at the end": at_end}
+    caption = "Accuracy on each task at the end, after all came as one, mean of the clients"
+    if not view.settings.joint:
+        bars = {"right after it": series.right_after(matrices), **bars}
+        caption = (
+            "Accuracy on each task right after it was learned (plasticity) and at the end, mean of "
+            "the clients"
+        )
+    rows = [
+        [str(task), *map(number, values)]
+        for task, values in enumerate(zip(*bars.values(), strict=True), 1)
+    ]
+    figure = figures.bars(bars, x="task", y="accuracy, %")
+    return [Drawn("learned-and-kept", caption, figure, Numbers(["task", *bars], rows))]
 
 
 def _memory(view: RunView, memories: Sequence[ShownMemory]) -> list[Drawn]:
@@ -133,15 +164,6 @@ def _memory(view: RunView, memories: Sequence[ShownMemory]) -> list[Drawn]:
             numbers_of_values(scored),
         ))  # fmt: skip
     return drawn
-
-
-def short(name: str) -> str:
-    """Shortens a name to fit beside a figure; keeps its end, which often tells names apart.
-
-    Args:
-        name: the name.
-    """
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 8]}…{name[-7:]}"
 
 
 def _communication(view: RunView) -> list[Drawn]:

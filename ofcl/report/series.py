@@ -57,6 +57,32 @@ def accuracy_over_time(matrix: Sequence[Row]) -> list[Curve]:
     return curves
 
 
+def right_after(matrices: Sequence[Sequence[Row]]) -> Row:
+    """Averages over clients the accuracy on each task when it has just been learned: plasticity.
+
+    Args:
+        matrices: The accuracy matrix of each client.
+
+    >>> right_after([[[90.0, None], [40.0, 80.0]], [[50.0, None], [60.0, 70.0]]])
+    [70.0, 75.0]
+    """
+    return [row[task] for task, row in enumerate(mean_matrix(matrices))]
+
+
+def at_the_end(matrices: Sequence[Sequence[Row]]) -> Row:
+    """Averages over clients the accuracy on each task after the last one that the client has ended.
+
+    Args:
+        matrices: The accuracy matrix of each client.
+
+    >>> at_the_end([[[90.0, None], [40.0, 80.0]], [[50.0, None], [None, None]]])
+    [45.0, 80.0]
+    """
+    last = [ended[-1] for matrix in matrices if (ended := metrics.to_its_end(matrix))]
+    tasks = max((len(row) for matrix in matrices for row in matrix), default=0)
+    return [metrics.mean(row[task] for row in last) for task in range(tasks)]
+
+
 def forgetting_by_task(matrices: Sequence[Sequence[Row]]) -> Row:
     """Averages over clients how far each task has fallen from its best accuracy.
 

@@ -5,3 +5,60 @@ function openTarget() {
 }
 addEventListener("hashchange", openTarget);
 openTarget();
+
+// A confusion matrix says in words what is in the cell under the pointer, or chosen by arrow keys.
+const matrices = new WeakMap();
+
+function matrixOf(target) {
+  const element = target instanceof Element && target.closest(".cells");
+  if (!element) return null;
+  if (!matrices.has(element)) {
+    const labels = JSON.parse(element.dataset.labels);
+    const samples = labels.map(() => new Map()), totals = labels.map(() => 0);
+    for (const [row, column, n] of JSON.parse(element.dataset.cells)) {
+      samples[row].set(column, n);
+      totals[row] += n;
+    }
+    const [left, top, width, height] = element.dataset.box.split(" ").map(Number);
+    const cursor = element.appendChild(document.createElement("div"));
+    cursor.className = "cursor";
+    matrices.set(element, { element, labels, samples, totals, left, top, width, height, cursor, at: null });
+  }
+  return matrices.get(element);
+}
+
+function showCell(matrix, row, column) {
+  const { labels, samples, totals, left, top, width, height, cursor } = matrix;
+  const n = samples[row].get(column) ?? 0, total = totals[row];
+  const share = total ? ` (${(100 * n / total).toFixed(1)} %)` : "";
+  const what = row === column ? "right" : `taken for ${labels[column]}`;
+  matrix.at = [row, column];
+  matrix.element.parentElement.querySelector("output").textContent =
+    `${labels[row]}: ${n} of ${total} ${what}${share}`;
+  Object.assign(cursor.style, {
+    left: `${100 * (left + width * column / labels.length)}%`, width: `${100 * width / labels.length}%`,
+    top: `${100 * (top + height * row / labels.length)}%`, height: `${100 * height / labels.length}%`,
+  });
+}
+
+function point(event) {
+  const matrix = matrixOf(event.target);
+  if (!matrix) return;
+  const box = matrix.element.querySelector("svg").getBoundingClientRect();
+  const across = ((event.clientX - box.left) / box.width - matrix.left) / matrix.width;
+  const down = ((event.clientY - box.top) / box.height - matrix.top) / matrix.height;
+  if (across < 0 || across >= 1 || down < 0 || down >= 1) return;
+  showCell(matrix, Math.floor(down * matrix.labels.length), Math.floor(across * matrix.labels.length));
+}
+addEventListener("pointermove", point);
+addEventListener("pointerdown", point);
+
+addEventListener("keydown", (event) => {
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  const matrix = step && matrixOf(event.target);
+  if (!matrix) return;
+  event.preventDefault();
+  const inside = (n) => Math.min(Math.max(n, 0), matrix.labels.length - 1);
+  const [row, column] = matrix.at ?? [-step[0], -step[1]];
+  showCell(matrix, inside(row + step[0]), inside(column + step[1]));
+});
