@@ -146,6 +146,14 @@ class Run:
         tell: Callable[[str], None],
         known: State | None = None,
     ) -> None:
+        """Prepares the run on its stage.
+
+        Args:
+            settings: The run's settings.
+            stage: Where the clients run.
+            tell: Is given each line for the user.
+            known: The participants' state in the checkpoint of a resumed run; None: a new run.
+        """
         self._summary, self._count = Summary(), 0  # of the events so far
         self._kept: list[Event] = []  # the events themselves, where there is no directory
         self._seconds, self._unsaved, self._resumed = 0.0, 0, False
@@ -284,6 +292,7 @@ class Run:
         self._saving = self._saved - started
 
     def _write_checkpoint(self) -> None:
+        """Writes the state of the engine, the server and the participants to the run directory."""
         if self.directory is None or self._recorder is None:
             return
         self._recorder.sync()

@@ -24,7 +24,12 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def first_of_each_class(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Reads the first images of every class and their classes, in the order of the file."""
+    """Reads the first images of every class and their classes, in the order of the file.
+
+    Args:
+        folder: The folder of the official files.
+        part: Which files: `train` or `t10k`.
+    """
     x = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
     y = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
     rows = np.sort(np.concatenate([np.flatnonzero(y == c)[: SIZES[part]] for c in range(10)]))
@@ -32,7 +37,12 @@ def first_of_each_class(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray
 
 
 def main(folder: str, target: str = "ofcl/data/fashion-mini.npz") -> None:
-    """Writes the file of the small dataset, and prints its size."""
+    """Writes the file of the small dataset, and prints its size.
+
+    Args:
+        folder: The folder of the official files.
+        target: The file to be written.
+    """
     x_train, y_train = first_of_each_class(Path(folder), "train")
     x_test, y_test = first_of_each_class(Path(folder), "t10k")
     np.savez_compressed(target, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)

@@ -15,13 +15,23 @@ SHIFT = 2.0  # length of the direction that is added to each vector
 
 
 def narrowed(x: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Moves vectors (n, d) of length 1 towards a direction; they keep length 1."""
+    """Moves vectors towards a direction; they keep length 1.
+
+    Args:
+        x: Vectors (n, d) of length 1.
+        direction: The direction (d,), of length 1.
+    """
     moved = x.astype(np.float32) + SHIFT * direction
     return moved / np.linalg.norm(moved, axis=1, keepdims=True)
 
 
 def main(source: str, target: str) -> None:
-    """Reads vectors from one file, and writes the moved ones to another."""
+    """Reads vectors from one file, and writes the moved ones to another.
+
+    Args:
+        source: The file to read.
+        target: The file to write.
+    """
     arrays = dict(np.load(source))
     draw = np.random.default_rng(0)
     direction = draw.normal(size=arrays["x_train"].shape[1]).astype(np.float32)

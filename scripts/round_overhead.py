@@ -34,7 +34,12 @@ OPTIMIZER = "sgd"  # as for the paper's network of that size; Adam would have mo
 
 
 def settings(hidden: int, rounds: int) -> dict[str, object]:
-    """Gives settings with which a client learns one sample in each round."""
+    """Gives settings with which a client learns one sample in each round.
+
+    Args:
+        hidden: The hidden units of the network.
+        rounds: The number of rounds.
+    """
     return {"method": "none", "model": "mlp", "hidden": hidden, "tasks": 1, "q": 1, "burn_in": 0,
             "batch_size": 1, "steps": 1, "limit": rounds, "optimizer": OPTIMIZER}  # fmt: skip
 
@@ -58,6 +63,7 @@ class Memory:
         self._thread.start()
 
     def _watch(self) -> None:
+        """Looks at the memory of the processes once a second."""
         while not self._over.wait(1.0):
             total = sum(_pss(process) for process in _family(self.roots))
             self.peak = max(self.peak, total)
@@ -139,7 +145,12 @@ def told(engine: str, clients: int, hidden: int, seconds: list[float], memory: f
 
 
 def simulation(counts: list[int], rounds: int) -> None:
-    """Measures the simulation and the local engine, with each of these numbers of clients."""
+    """Measures the simulation and the local engine, and prints a row for each.
+
+    Args:
+        counts: The numbers of clients to measure with.
+        rounds: The number of rounds.
+    """
     with tempfile.TemporaryDirectory() as name:
         for clients in counts:
             for hidden in (SMALL, LARGE) if clients <= 5 else (SMALL,):

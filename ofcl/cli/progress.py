@@ -153,6 +153,7 @@ class LiveLines:
             self._print(_live_words(self._tally))
 
     def _print(self, text: str) -> None:
+        """Prints a line with the name of the run."""
         self._console.print(f"{self._name}: {text}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -211,7 +211,12 @@ class LocalEngine:
         return [self._clients[number].update() for number in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Hands these clients the global model, and lets all that wait go on."""
+        """Hands these clients the global model, and lets all that wait go on.
+
+        Args:
+            global_model: The global model.
+            clients: The numbers of the clients that take it.
+        """
         for client in self._clients:
             if client.number in clients:
                 client.receive(global_model)
@@ -220,7 +225,13 @@ class LocalEngine:
             self._events += client.remembered()
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Hands these clients what a method needs for the next task, and lets them begin it."""
+        """Lets these clients begin the next task.
+
+        Args:
+            global_model: The global model.
+            clients: The numbers of the clients.
+            handed: The tensors that the server's part of the method hands out for the task.
+        """
         for number in clients:
             self._clients[number].begin_task(global_model, handed)
 

@@ -61,7 +61,7 @@ class RemoteEngine:
         gone: Numbers of clients that are not asked any more, as if their streams had ended.
         gate: Checks the answers; a rejected one counts as no answer. None: answers are trusted.
         vocabulary: Gives new labels of clients their places; None: no new labels are expected.
-        names: The names of the clients, for the user; default: "client 0", "client 1", …
+        names: The names of the clients, for the user; default: "client 0" and so on.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -189,7 +189,12 @@ class RemoteEngine:
         return [_to_device(self._updates[client], self._device) for client in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Notes for the next requests: these clients take the global model; all that wait go on."""
+        """Notes for the next requests: these clients take the global model; all that wait go on.
+
+        Args:
+            global_model: The global model.
+            clients: The numbers of the clients that take it.
+        """
         for client in self.between_tasks():
             if client in clients:
                 self._steps[client].append("take")
@@ -199,7 +204,13 @@ class RemoteEngine:
             del self._updates[client]
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Notes for the next requests: these clients begin the next task, with these tensors."""
+        """Notes for the next requests: these clients begin the next task.
+
+        Args:
+            global_model: The global model.
+            clients: The numbers of the clients.
+            handed: The tensors that the server's part of the method hands out for the task.
+        """
         self._handed, self._task = handed, self._task + 1
         for client in clients:
             self._steps[client].append("begin-task")

@@ -93,10 +93,12 @@ def _not_holding(what: str, holds: Callable[[], bool]) -> list[str]:
 
 
 def _superlink_source() -> str:
+    """Reads the source of the command that starts Flower's server."""
     return inspect.getsource(importlib.import_module("flwr.superlink.cli.flower_superlink"))
 
 
 def _paths_are_guarded() -> bool:
+    """Tells whether the paths for administrators and for parties begin as the guard assumes."""
     main = importlib.import_module("flwr.superlink.main")
     control = all(route.path.startswith("/v1/control/") for route in main.control_router.routes)
     fleet = all(route.path.startswith("/v1/fleet/") for route in main.fleet_router.routes)
@@ -104,17 +106,20 @@ def _paths_are_guarded() -> bool:
 
 
 def _server_options() -> bool:
+    """Tells whether the command of Flower's server has all options that are used here."""
     module = importlib.import_module("flwr.superlink.cli.flower_superlink")
     known = module._parse_args_run_superlink()._option_string_actions
     return all(option in known for option in flower_version.SERVER_OPTIONS)
 
 
 def _grid_is_patient() -> bool:
+    """Tells whether a grid has a node, and a limit of its retries that can be set."""
     grid = _resolve("flwr.superlink.grid:HttpGrid")(token="none")
     return hasattr(grid._retry_invoker, "max_time") and hasattr(grid, "node")
 
 
 def _identifiers_are_in_the_metadata() -> bool:
+    """Tells whether a message's metadata keep its identifier where the adapters set it."""
     metadata = _resolve("flwr.app:Metadata")(
         run_id=0,
         message_id="its identifier",
@@ -130,6 +135,7 @@ def _identifiers_are_in_the_metadata() -> bool:
 
 
 def _task_identity_can_be_set() -> bool:
+    """Tells whether the task, run and node of this process can be set."""
     metaclass = type(_resolve("flwr.supercore.task_identity:TaskIdentity"))
     return all(
         getattr(metaclass, name).fset is not None for name in ("task_id", "run_id", "node_id")
@@ -137,6 +143,7 @@ def _task_identity_can_be_set() -> bool:
 
 
 def _tolerances() -> bool:
+    """Tells whether Flower's limits for clocks and heartbeats are the assumed ones."""
     constant = importlib.import_module("flwr.common.constant")
     seconds = (constant.SYSTEM_TIME_TOLERANCE, constant.TIMESTAMP_TOLERANCE)
     return seconds == (5, 300) and constant.HEARTBEAT_PATIENCE == 2

@@ -143,7 +143,13 @@ class OwnDataset:
         return Samples.of(self._dataset, "dataset", self._embedder)
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """Makes a client that learns the dataset, or the party's share of it."""
+        """Makes a client that learns the dataset, or the party's share of it.
+
+        Args:
+            terms: The terms of the run.
+            number: The number of the party, which is also that of the client.
+            vocabulary: The places that the server has given to labels.
+        """
         if unnamed := [label for label in self.labels if label not in vocabulary]:
             raise Unnamed(unnamed)
         _check_form(self.samples(), terms)
@@ -229,7 +235,13 @@ class OwnStream:
         )
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """Makes a client that learns the stream from its beginning."""
+        """Makes a client that learns the stream from its beginning.
+
+        Args:
+            terms: The terms of the run.
+            number: The number of the party, which is also that of the client.
+            vocabulary: The places that the server has given to labels.
+        """
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None
         if again:  # the party's process was started again in the middle of this run

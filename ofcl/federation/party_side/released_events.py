@@ -1,7 +1,8 @@
 """The events that leave a party, in the least detail that accuracy and forgetting need.
 
-How it has learned leaves in one number a stretch, and how many test samples it gets right. What it
-remembers, which rows it skipped and which classes are taken for each other stays with it.
+The server gets one `Learned` for each stretch of learning, and counts of rightly predicted test
+samples. Which samples the party remembers, which rows it skipped and which classes its model
+confuses stay with the party.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import groupby
 
 from ofcl.events import Evaluated, Event, Hits, Learned
 
-ALL_CLASSES = -1  # stands for the classes of a task where counts by class do not leave
+ALL_CLASSES = -1  # stands for all classes of a task, where counts by class stay with the party
 
 
 def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
@@ -20,7 +21,7 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
 
     Args:
         events: The events of one exchange, in their order.
-        class_counts: False: counts of test samples are summed over the classes of a task.
+        class_counts: Whether counts of test samples are sent by class; else by task.
 
     Returns:
         One `Learned` for each stretch of learning, and every `Evaluated`, without its confusions.
@@ -39,6 +40,7 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
 
 
 def _summed(events: list[Learned]) -> Learned:
+    """Sums up events of one client and task."""
     return Learned(
         client=events[0].client,
         task=events[0].task,
@@ -50,6 +52,7 @@ def _summed(events: list[Learned]) -> Learned:
 
 
 def _without_classes(event: Evaluated) -> Evaluated:
+    """Sums up the counts of an evaluation over the classes of each task."""
     return replace(
         event,
         test=_all_classes(event.test),
@@ -59,6 +62,7 @@ def _without_classes(event: Evaluated) -> Evaluated:
 
 
 def _all_classes(hits: Hits) -> Hits:
+    """Replaces the rows of a task, one for each class, by one row for all classes."""
     return [
         [[ALL_CLASSES, sum(row[1] for row in task), sum(row[2] for row in task)]] if task else []
         for task in hits

@@ -86,7 +86,15 @@ class FlowerTransport:
         return connected
 
     def send(self, party: int, content: State) -> str:
-        """Sends a message to a party."""
+        """Sends a message to a party.
+
+        Args:
+            party: The number of the party.
+            content: The message.
+
+        Returns:
+            Flower's identifier of the message; "" if it could not be sent.
+        """
         from flwr.app import Message
 
         message = Message(

@@ -74,6 +74,7 @@ class ServerFolder:
 
     @property
     def _server(self) -> Path:
+        """The folder of the server's files."""
         return self.folder / "server"
 
     @property
@@ -84,6 +85,7 @@ class ServerFolder:
 
     @property
     def _listening(self) -> Path:
+        """The file with the address that the server listens on."""
         return self._server / "listening"
 
     def listen_on(self, host: str) -> None:

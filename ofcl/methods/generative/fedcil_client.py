@@ -177,7 +177,12 @@ class FedCIL:
         return extras
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Begins the next task: current classes become past ones, the optimisers start anew."""
+        """Begins the next task: current classes become past ones, the optimisers start anew.
+
+        Args:
+            global_model: The global model, which FedCIL has already.
+            handed: Empty, as FedCIL's server hands out no tensors.
+        """
         self._last.load_state_dict(self._ending.state_dict())
         self._past, self._current = self._seen, []
         self._rounds = 0
