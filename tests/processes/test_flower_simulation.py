@@ -1,4 +1,4 @@
-"""Flower's simulation engine: real processes of Ray (what it learns: test_deployment.py)."""
+"""Flower's simulation engine: real processes of Ray."""
 
 import os
 import signal
@@ -13,13 +13,15 @@ import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.engines.flower import records as flower_records
 from ofcl.engines.flower.records import as_records, from_records
-from ofcl.events import Learned
+from ofcl.report.memory_samples import view_memories
+from ofcl.report.recorded_runs import read_experiments
+from tests.support.commands import Command
 
-pytestmark = pytest.mark.xdist_group("flower")  # two of Ray at once are slow on two cores
+pytestmark = pytest.mark.xdist_group("simulation")  # two of Ray at once are slow on two cores
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 
 DIGITS = {"dataset": "digits", "clients": 3, "tasks": 3, "method": "bi", "memory": 30, "burn_in": 2,
-          "q": 2, "width": 4, "limit": 6}  # fmt: skip
+          "q": 2, "width": 4, "steps": 1, "limit": 6}  # fmt: skip
 
 
 def test_records_hold_a_state_bit_for_bit():
@@ -33,31 +35,40 @@ def test_records_hold_a_state_bit_for_bit():
     }
 
 
-@pytest.fixture(scope="module")
-def here():
-    run = Run(make_settings(DIGITS))
-    return run, list(run)
+def in_order(events):
+    """Events in an order that does not depend on which client was first."""
+    return sorted(events, key=lambda event: (type(event).__name__, getattr(event, "client", -1)))
 
 
-def test_a_killed_simulation_is_resumed_as_if_nothing_had_happened(tmp_path, here):
-    local, events = here
+def test_a_killed_and_resumed_simulation_gives_the_model_of_one_process(tmp_path):
+    out = tmp_path / "run"
     sets = [f"--set={name}={value}" for name, value in DIGITS.items()]
-    command = [sys.executable, "-m", "ofcl.cli.main", "run", *sets, "--engine", "flower-sim",
-               "--out", str(tmp_path / "run"), "-q"]  # fmt: skip
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"},
-                               start_new_session=True)  # fmt: skip
-    told = tmp_path / "run" / "events.jsonl"
+    process = Command("run", *sets, "--engine", "flower-sim", "--out", out, "-q", prepare=os.setsid)
+    told = out / "events.jsonl"
     until = time.monotonic() + 120
     while time.monotonic() < until and not (told.exists() and told.read_text().count("round") >= 2):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)  # Ray's processes too
     process.wait()
-    assert not (tmp_path / "run" / "result.json").exists()
-    result = ofcl.resume(tmp_path / "run")
-    assert (result.A, result.F) == (local.result().A, local.result().F)
-    assert result.rounds == local.result().rounds
-    learned = sum(part["batches"] for part in result.anytime)
-    assert learned == sum(event.batches for event in events if isinstance(event, Learned))
+    assert not (out / "result.json").exists()
+
+    local = Run(make_settings(DIGITS))
+    events = list(local)
+    expected = local.result()
+    resumed = Run.resume(out)
+    for _ in resumed:
+        pass
+    result = resumed.result()
+    assert expected.rounds > 3
+    assert (result.A, result.F, result.rounds) == (expected.A, expected.F, expected.rounds)
+    assert result.accuracy == expected.accuracy
+    assert in_order(resumed.events) == in_order(events)
+    assert resumed.server.model.keys() == local.server.model.keys()
+    for name, value in local.server.model.items():
+        assert torch.equal(resumed.server.model[name], value), name
+    (experiment,) = read_experiments([out])
+    memories = view_memories(experiment.runs[0], most=5)
+    assert [memory.size for memory in memories] == [30] * 3
 
 
 def test_what_it_cannot_do_is_refused(blobs):
@@ -68,9 +79,10 @@ def test_what_it_cannot_do_is_refused(blobs):
 
 
 def test_a_program_that_fails_in_the_middle_ends():
+    few = {**DIGITS, "model": "mlp", "clients": 2, "limit": 2, "engine": "flower-sim"}
     program = (
         "from ofcl import Run, make_settings\n"
-        f"for event in Run(make_settings({ {**DIGITS, 'engine': 'flower-sim'} })):\n"
+        f"for event in Run(make_settings({few})):\n"
         "    raise ValueError('a mistake of the caller')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,

@@ -1,0 +1,83 @@
+"""A federation of real processes goes on, whoever is killed, absent or late."""
+
+import random
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+from ofcl import Run, make_settings
+from ofcl.events import Learned
+from ofcl.storage.checkpoint import load_checkpoint
+from ofcl.storage.run_directory import RunDirectory
+from tests.support.deployment import (
+    LONG,
+    PARTIES,
+    Deployment,
+    learned_of,
+    rounds_of,
+    settings_file,
+)
+
+pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
+pytestmark = pytest.mark.xdist_group("deployment")  # two cores are not many for two federations
+
+
+def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
+    draw = random.Random(5)
+    undisturbed = Run(make_settings(LONG))
+    batches = Counter()
+    for event in undisturbed:
+        if isinstance(event, Learned):
+            batches[event.client] += event.batches
+    deployment = Deployment(tmp_path)
+    out = tmp_path / "run"
+    try:
+        deployment.server()
+        for name in PARTIES[:2]:  # the third joins late
+            deployment.client(name)
+        deployment.connected(2)
+        made = settings_file(tmp_path / "run.toml", LONG)
+        deployment.spawn("start", "start", deployment.folder, made, "--out", out)
+
+        def after_round(wanted):
+            deployment.wait_for(lambda: rounds_of(out) >= wanted, f"round {wanted}")
+
+        after_round(1)
+        with deployment.frozen("start"):
+            deployment.client(PARTIES[2])
+            deployment.connected(3)
+        for kill in range(5):
+            after_round(2 + kill)
+            name = draw.choice(PARTIES[:2])
+            time.sleep(draw.random())
+            deployment.kill(name)
+            deployment.client(name)
+        after_round(8)  # the server: Flower's process; the one of the run sees that, and ends
+        deployment.kill("server")
+        assert deployment.finish("start") == 2, deployment.told()
+        assert "has gone" in deployment.log("start")
+        assert "--resume" in deployment.log("start").splitlines()[-1]
+        deployment.server()
+        deployment.spawn("start", "start", deployment.folder, "--resume")
+        after_round(11)  # somebody leaves for three rounds
+        deployment.kill(PARTIES[1], signal.SIGTERM)
+        after_round(rounds_of(out) + 3)
+        with deployment.frozen("start"):
+            deployment.connected_again(PARTIES[1])
+        assert deployment.finish("start") == 0, deployment.told()
+    finally:
+        deployment.stop()
+    result = RunDirectory(out).result()
+    assert learned_of(out) == batches, deployment.told()
+    for number, name in enumerate(PARTIES):
+        (folder,) = (deployment.folder / name / "runs").iterdir()
+        state = load_checkpoint(folder, pytest.fail).state["client"]
+        assert state["learned"] == batches[number]
+        assert state["finished"]
+    told = [event["clients"] for event in RunDirectory(out).events() if event["event"] == "round"]
+    assert [0, 1] in told  # before the third had joined
+    assert [0, 2] in told  # while the second was away
+    assert [0, 1, 2] in told
+    assert abs(result.A - undisturbed.result().A) <= 2.0
