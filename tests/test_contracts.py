@@ -259,6 +259,13 @@ def test_images_that_are_made(method, task_order):
         {"blurry": 0.4},
         {"imbalance": 4.0, "batch_size": 3},
         {"stagger": 5, "batch_size": 3},
+        {"keep": "weighted", "rescore": "on-arrival"},
+        {"keep": "spread", "memory_rule": "released"},
+        {"keep": "diverse", "scoring_model": "current", "rescore": "every-batch"},
+        {"keep": "top", "score_scale": "rank", "replay_draw": "key"},
+        {"replay_draw": "class"},
+        {"label_noise": 0.2, "method": "loss"},
+        {"input_noise": 0.2, "method": "loss", "scoring_mode": "train"},
     ],
     ids=lambda values: ",".join(f"{k}={v}" for k, v in values.items()),
 )

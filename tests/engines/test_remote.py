@@ -27,10 +27,13 @@ def result(events, settings):
     {"aggregation": "weighted"}, {"aggregation": "fedprox"}, {"participation": 0.5},
     {"dropout": 0.4, "clients": 4}, {"batchnorm": "local"}, {"blurry": 0.3},
     {"method": "mfcl"}, {"method": "fedcil"},
+    {"method": "loss", "keep": "weighted", "label_noise": 0.2, "input_noise": 0.2},
+    {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key"},
+    {"method": "bi", "keep": "diverse", "replay_draw": "class"},
 ], ids=str)  # fmt: skip
 def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
-    short = {"clients": 3, "batch_size": 3, "burn_in": 1, "limit": 4}
+    short = {"clients": 3, "batch_size": 3, "burn_in": 1, "limit": 3, "steps": 1}
     settings = make_settings({**TINY_IMAGES, **few, **short, **change})
     events, server = locally(settings, images)
     elsewhere, remote_server, _ = remotely(tmp_path, settings, images)

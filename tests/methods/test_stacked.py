@@ -28,6 +28,8 @@ def assert_alike(first, second):
         {"method": "none"},
         {"method": "er"},
         {"method": "bi", "rescore": "at-risk"},
+        {"method": "loss", "keep": "weighted", "label_noise": 0.2, "replay_draw": "key"},
+        {"method": "bi", "keep": "diverse", "replay_draw": "class"},
         {"method": "er", "loss": "ace", "replay": "all"},
         {"method": "er", "optimizer": "sgd", "lr": 0.05},
         {"method": "cbr", "replay": "all", "replay_ratio": 2, "contrast": 0.5},
