@@ -96,3 +96,15 @@ def test_clients_without_test_data_do_not_count():
     assert result.A == 80.0
     assert result.F is None
     assert result.global_A is None
+
+
+def test_of_joint_training_one_test_counts_for_all_tasks():
+    events = [
+        Evaluated(0, 0, hits([(0, 8, 10)], [(1, 4, 10)]), [], hits([(0, 9, 10)], [(1, 9, 10)])),
+        Evaluated(1, 0, hits([(0, 6, 10)], [(1, 6, 10)]), [], hits([(0, 9, 10)], [(1, 5, 10)])),
+        Round(1, [0, 1], [5, 5], 100, 80),
+    ]
+    result = summarise(events, clients=2, tasks=2, seconds=1.0, joint=True)
+    assert result.accuracy == [[[80.0, 40.0]], [[60.0, 60.0]]]
+    assert (result.A, result.F) == (60.0, None)
+    assert (result.global_accuracy, result.global_A) == ([[90.0, 70.0]], 80.0)
