@@ -118,7 +118,7 @@ def update_memory(client, x, y, task):
 
 @torch.no_grad()
 def average(clients, previous):
-    """Averages the clients' models, and the mean with the previous global model (or None)."""
+    """Averages the clients' models and, after the first round, the previous global model."""
     total = sum(client.samples for client in clients)
     mean = {name: torch.zeros_like(value) for name, value in clients[0].model.state_dict().items()}
     for client in clients:

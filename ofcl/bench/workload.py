@@ -121,7 +121,7 @@ class EndlessStream:
         return next(self._batches)
 
     def notices(self) -> list[Event]:
-        """Gives no notices."""
+        """Gives an empty list: this stream has no notices."""
         return []
 
     def state(self) -> State:

@@ -40,7 +40,7 @@ def bench(
         Path | None, typer.Option(help="Draw the growth here: .svg, .pdf or .png.")
     ] = None,
 ) -> None:
-    """Time a mini-batch by its parts, and how it grows, on made data."""
+    """Time a mini-batch and its parts on random data, and how the time grows with sizes."""
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     for name in chosen:
         if name not in METHODS:

@@ -21,6 +21,6 @@ def warn(text: str) -> None:
     """Prints a warning to standard error.
 
     Args:
-        text: The warning, without the word.
+        text: The warning, without the word "warning".
     """
     say(f"warning: {text}")

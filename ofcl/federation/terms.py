@@ -169,7 +169,7 @@ def unpack_samples(state: State) -> Samples:
 def travelling_settings(settings: Settings) -> State:
     """Chooses the settings that are sent to parties.
 
-    They leave out paths and all else that each party decides for itself (`AT_PARTY`).
+    Paths, and all else that each party decides for itself (`AT_PARTY`), are left out.
 
     Args:
         settings: The settings of the run.

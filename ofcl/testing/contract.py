@@ -77,7 +77,9 @@ def _are_equal(first: Tensor, second: Tensor) -> bool:
 
 
 def save_and_read(state: State, part: str) -> State:
-    """Converts a state to the format of checkpoints and back; it has only tensors and plain values.
+    """Converts a state to the format of checkpoints and back.
+
+    The format knows only tensors and plain values.
 
     Args:
         state: The state.

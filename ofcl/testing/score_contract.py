@@ -1,4 +1,4 @@
-"""The contract of a score: from the logits of a sample's copies, how uncertain the model is."""
+"""The contract of a score, which says how uncertain a model is about a sample."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class Courier:
                 return True
 
     def _look_who(self) -> None:
-        """Looks at who is connected, unless it has done so a moment ago."""
+        """Updates the list of connected parties, at most once a second."""
         now = time.monotonic()
         if self._looked is None or now - self._looked >= LOOK_WHO:
             self._connected, self._looked = self._transport.connected(), now

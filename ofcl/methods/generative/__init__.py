@@ -7,10 +7,10 @@ MFCL (Babakniya et al. 2023): the server trains one generator, and hands it to t
     mfcl_client      how a client learns
     mfcl_server      how the server trains the generator
 
-FedCIL (Qi et al. 2023): every client trains a generator, and the server consolidates them.
+FedCIL (Qi et al. 2023): every client trains a generator, and the server trains their average.
 
     fedcil_losses     the losses of critic and generator, with their equations
     fedcil_networks   the ACGAN's optimisers, its random inputs, copies of its generator
     fedcil_client     how a client learns
-    fedcil_server     how the server consolidates the clients' generators
+    fedcil_server     how the server trains the average of the clients' generators
 """
