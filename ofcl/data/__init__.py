@@ -7,6 +7,7 @@
     dataset          the tensors
     tasks, splits    which classes make a task, which samples come to which client
     scenario         tasks and splits put together: a `Share` of the data for each client
+    noise            wrong labels and broken inputs in such a share, for experiments
     stream           mini-batches of such a share
     options          the options of reading data
 
