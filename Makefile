@@ -3,18 +3,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check format clean
+.PHONY: demo test check lint format clean
 
 demo: $(READY)
 	$(BIN)/ofcl demo
 
-test: check
-	$(BIN)/pytest -n 3 --dist loadgroup  # on two cores: tests of processes wait much of their time
+# Types are checked beside the tests; both are told at the end, and either makes it fail. Three test
+# processes for two cores: tests of processes wait much of their time.
+test: lint
+	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
+	$(BIN)/pytest -n 3 --dist loadgroup; tests=$$?; \
+	wait $$types; types=$$?; echo "mypy: $$(cat .venv/types.log)"; exit $$((tests || types))
 
-check: $(READY)
+check: lint
+	$(BIN)/mypy
+
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(READY)

@@ -87,7 +87,7 @@ def load_encoder(embedder: Embedder) -> Encode:
         from transformers.utils import logging
     except ImportError:
         raise OfclError(f"texts need the package sentence-transformers; {TEXT_EXTRA}") from None
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     where = embedder.model
     if embedder.package:
         where = str(importlib.import_module(embedder.package).get_model_path())
