@@ -1,6 +1,7 @@
 """Runs that several tests of the report look at."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -17,8 +18,9 @@ from tests.support.report_pages import METHODS
 def demo(tmp_path_factory):
     """The demo's four runs, with shorter streams and smaller memories."""
     folder = tmp_path_factory.mktemp("demo")
-    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3, "width": 4}
-    data = load_dataset(settings_files.preset("demo")["dataset"])
+    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3, "width": 2}
+    whole = load_dataset(settings_files.preset("demo")["dataset"])
+    data = replace(whole, x_test=whole.x_test[::7], y_test=whole.y_test[::7])
     for method in METHODS:
         made = make_settings(settings_files.preset("demo"), {**shorter, "method": method})
         for _ in Run(made, data, folder / method):

@@ -6,8 +6,13 @@ import shutil
 import numpy as np
 import pytest
 
+import ofcl
 from ofcl.report import series
+from ofcl.report.confusions import read_confusions
 from ofcl.report.page import as_html, make_report
+from ofcl.report.recorded_runs import read_run
+from ofcl.storage.run_directory import RunDirectory
+from tests.conftest import TINY, make_blobs
 from tests.support.report_pages import METHODS, SECTIONS, numbers_in, pixels_of, result_of
 
 pytestmark = pytest.mark.xdist_group("report")  # the demo's runs are made once
@@ -183,3 +188,84 @@ def test_in_a_browser_a_followed_run_brings_its_news(opened, followed):
     assert page.locator("#settings details[open]").count() == 1  # as it was left
     assert page.evaluate("document.activeElement.textContent") == "Settings that all have"
     assert said == []
+
+
+@pytest.fixture(scope="module")
+def page_of_many_classes(tmp_path_factory):
+    """A page of a run with 150 classes, and the run's confusion matrix."""
+    folder = tmp_path_factory.mktemp("many")
+    data = make_blobs(classes=150, train=6, test=4, features=4)
+    ofcl.run(data, out=folder / "run", **{**TINY, "method": "er", "memory": 150, "burn_in": 1,
+                                          "tasks": 5, "steps": 1})  # fmt: skip
+    path = folder / "report.html"
+    path.write_text(as_html(make_report([folder / "run"], samples=0)), encoding="utf-8")
+    return path.as_uri(), read_confusions(read_run(RunDirectory(folder / "run")))
+
+
+def in_words(matrix, row, column):
+    n, total = matrix.counts[row, column], matrix.counts[row].sum()
+    what = "right" if row == column else f"taken for {matrix.labels[column]}"
+    return f"{matrix.labels[row]}: {n} of {total} {what} ({100 * n / total:.1f} %)"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1200])
+def test_in_a_browser_a_cell_of_many_says_what_is_in_it(opened, page_of_many_classes, width):
+    address, matrix = page_of_many_classes
+    page, said, _ = opened(address, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    cells, words = page.locator(".cells"), page.locator(".confusions output")
+    cells.scroll_into_view_if_needed()
+    box = cells.locator("svg").bounding_box()
+    left, top, wide, high = map(float, cells.get_attribute("data-box").split())
+    for row, column in [(0, 0), (149, 149), matrix.wrong()[0], (3, 77)]:
+        page.mouse.move(
+            box["x"] + box["width"] * (left + wide * (column + 0.5) / 150),
+            box["y"] + box["height"] * (top + high * (row + 0.5) / 150),
+        )
+        assert words.inner_text() == in_words(matrix, row, column)
+    page.mouse.move(box["x"] + 1, box["y"] + 1)  # outside of the cells: the last one stays
+    assert words.inner_text() == in_words(matrix, 3, 77)
+    assert said == []
+
+
+@pytest.mark.browser
+def test_in_a_browser_the_arrow_keys_go_from_cell_to_cell(opened, page_of_many_classes):
+    address, matrix = page_of_many_classes
+    page, _, _ = opened(address)
+    words = page.locator(".confusions output")
+    assert "arrow keys" in words.inner_text()
+    page.locator(".cells").focus()
+    for key, wanted in (("Down", (0, 0)), ("Down", (1, 0)), ("Right", (1, 1)), ("Up", (0, 1)),
+                        ("Up", (0, 1)), ("Left", (0, 0))):  # fmt: skip
+        page.keyboard.press(f"Arrow{key}")
+        assert words.inner_text() == in_words(matrix, *wanted)
+    box = page.locator(".cells").bounding_box()
+    assert page.locator(".cells .cursor").bounding_box()["width"] < box["width"] / 150
+    table = page.locator(".confusions table", has_text="The most frequent confusions")
+    assert table.locator("tbody tr").count() == 10
+    true, predicted = matrix.wrong()[0]
+    first = table.locator("tbody tr").first.locator("th, td").all_inner_texts()
+    assert first[:2] == [matrix.labels[true], matrix.labels[predicted]]
+
+
+@pytest.mark.browser
+def test_in_a_browser_the_image_is_the_matrix(opened, page_of_many_classes):
+    address, matrix = page_of_many_classes
+    page, _, _ = opened(address)
+    seen = page.locator(".cells svg image").first.evaluate(
+        """async (image) => {
+            const picture = new Image();
+            picture.src = image.href.baseVal;
+            await picture.decode();
+            const canvas = document.createElement("canvas");
+            canvas.width = picture.width; canvas.height = picture.height;
+            const draw = canvas.getContext("2d");
+            draw.drawImage(picture, 0, 0);
+            const pixels = draw.getImageData(0, 0, canvas.width, canvas.height).data;
+            return [canvas.width, canvas.height, Array.from(pixels).filter((_, i) => i % 4 == 3)];
+        }"""
+    )
+    assert seen[:2] == [150, 150]
+    opacity = np.array(seen[2]).reshape(150, 150)
+    assert np.abs(opacity / 255 - matrix.shares() ** 0.5).max() < 0.01
