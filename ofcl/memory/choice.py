@@ -67,9 +67,9 @@ def weighted(beta: float, seed: int) -> Choice:
     """Makes the choice of a weighted reservoir: samples are drawn, some of them more likely.
 
     A sample goes by an exponential draw of its own times score^β, so that it stays with a weight of
-    score^−β (Efraimidis & Spirakis 2006); the priority is the logarithm of this product. β = 0 draws as CBR does, β < 0 prefers
-    uncertain samples, and a large β keeps the least uncertain as `bottom` does. The draw belongs to
-    the sample: it is the same when the sample is scored again.
+    score^−β (Efraimidis & Spirakis 2006); the priority is the logarithm of this product. β = 0
+    draws as CBR does, β < 0 prefers uncertain samples, and a large β keeps the least uncertain as
+    `bottom` does. The draw belongs to the sample: it is the same when the sample is scored again.
 
     >>> scores, arrivals = np.array([1.0, 4.0]), np.array([7, 7])
     >>> even, uncertain = (weighted(beta, seed=1).priority(scores, arrivals) for beta in (0, -0.5))
