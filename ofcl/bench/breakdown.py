@@ -82,13 +82,16 @@ def time_parts(work: Workload) -> dict[str, float]:
         clock.watch(client, "update", "round")
         clock.watch(client, "receive", "round")
         if learner.memory is not None:
-            for method in ("draw", "update", "_settled"):
+            for method in ("draw", "update", "offer", "set_keys", "_settled"):
                 clock.watch(learner.memory, method, "memory")
             if learner.memory.policy.scorer is not None:
                 clock.watch(learner.memory.policy.scorer, "uncertainty_of", "score")
+    memory = bench.clients[0].learner.memory
+    scored = memory is not None and memory.policy.scorer is not None
     for group in bench.engine.groups:
         if group.stack is not None:
             clock.watch(group.stack, "take_steps", "step")
+            clock.watch(group.stack, "remember", "score" if scored else "memory")
     clock.watch(bench.server, "aggregate", "round")
     bench.run(ROUNDS)
     augment = _augmentation(bench)

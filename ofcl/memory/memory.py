@@ -23,7 +23,7 @@ from ofcl.memory.choice import rows_to_compare
 from ofcl.memory.contents import Contents
 from ofcl.memory.expiry import Expiry
 from ofcl.memory.offer import Offer
-from ofcl.memory.policy import Policy
+from ofcl.memory.policy import Policy, Unkeyed
 from ofcl.memory.rekeying import rows_to_key
 from ofcl.memory.replay_order import ReplayDraw, class_by_class, uncertain_first
 from ofcl.memory.shares import SHARE_RULES, even_shares
@@ -107,13 +107,25 @@ class Memory:
     held = class_counts  # its name before
 
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
-        """Offers a mini-batch to the memory.
+        """Offers a mini-batch to the memory, and computes the keys that decide who stays.
 
         Args:
             x: The samples (n, …).
             y: Their classes (n,), on the CPU.
             task: The task in which they arrive; None counts as the first.
             current: The classes of the task so far; only the rule `released` asks.
+        """
+        self.set_keys([self.policy.keys(*some) for some in self.offer(x, y, task, current)])
+
+    def offer(
+        self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()
+    ) -> list[Unkeyed]:
+        """Offers a mini-batch without its keys; `set_keys` has to come next.
+
+        So the keys of several clients can be computed at once. Arguments as `update`.
+
+        Returns:
+            The samples whose keys decide who stays, in groups that are computed at once.
         """
         contents, policy = self._settled(), self.policy
         if not self._expiry.never:
@@ -136,12 +148,17 @@ class Memory:
             together=not released,
             priority=policy.choice.priority,
         )
-        keys = []
-        for some in to_key:
-            samples, labels = contents.samples_at(some, x), torch.from_numpy(table.y[some])
-            keys.append((some, Transfer(policy.keys(samples, labels))))
         compared = self._compared(crowded, x) if policy.choice.by_distance else None
-        self._offer = Offer(x, classes, rows, shares, by_key, keys, policy, compared)
+        self._offer = Offer(x, classes, rows, shares, by_key, to_key, policy, compared)
+        return [
+            Unkeyed(contents.samples_at(some, x), torch.from_numpy(table.y[some]))
+            for some in to_key
+        ]
+
+    def set_keys(self, keys: Iterable[Tensor]) -> None:
+        """Takes the keys of the samples that `offer` returned, on their device."""
+        assert self._offer is not None
+        self._offer.keys.extend(map(Transfer, keys))
 
     def _compared(
         self, crowded: list[np.ndarray], offered: Tensor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from torch import Tensor
@@ -24,9 +24,10 @@ class Offer:
         rows: The rows of the table by class, of the remembered samples and of those on offer.
         shares: The room of each crowded class: one that has more rows than its share.
         by_key: The crowded classes of which the smallest keys stay; of others, the first rows do.
-        keys: Rows, and the keys that were computed for them.
+        to_key: Groups of rows whose keys are computed anew.
         policy: Which samples stay.
         compared: Rows, and the distances between their samples; None if nobody asks for them.
+        keys: The keys of each group of `to_key`.
     """
 
     x: Tensor
@@ -34,9 +35,10 @@ class Offer:
     rows: dict[int, np.ndarray]
     shares: dict[int, int]
     by_key: set[int]
-    keys: list[tuple[np.ndarray, Transfer]]
+    to_key: list[np.ndarray]
     policy: Policy
     compared: tuple[np.ndarray, Transfer] | None = None
+    keys: list[Transfer] = field(default_factory=list)
 
     def decide(self, table: Table) -> tuple[dict[int, np.ndarray], np.ndarray]:
         """Decides which rows stay, after it has written the new keys into the table.
@@ -44,7 +46,7 @@ class Offer:
         Returns:
             The rows that stay, by class in ascending order, and the rows that go.
         """
-        for rows, transfer in self.keys:
+        for rows, transfer in zip(self.to_key, self.keys, strict=True):
             keys = transfer.numpy()
             if self.policy.ranks is not None:
                 keys = self.policy.ranks.rank(keys, table.y[rows], table.id[rows])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +16,40 @@ from ofcl.uncertainty.scorer import Scorer
 Key = Callable[..., Tensor]
 """Samples (n, …) → the numbers (n,) to sort them by; the smallest stay. The key of a policy that is
 `labelled` takes the samples' classes (n,) too."""
+
+
+class Unkeyed(NamedTuple):
+    """Samples of a memory whose keys have to be computed.
+
+    Args:
+        x: The samples (n, …).
+        y: Their classes (n,), on the CPU.
+    """
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class KeyByScore:
+    """A key that is the uncertainty of a sample, so that the least uncertain stay, or the most.
+
+    Args:
+        scorer: Computes the uncertainty.
+        top: Whether the most uncertain samples stay.
+    """
+
+    scorer: Scorer
+    top: bool = False
+
+    def __call__(self, x: Tensor, *y: Tensor) -> Tensor:
+        """Computes the keys (n,) of samples (n, …), whose classes some scores want to know."""
+        return self.of(self.scorer.uncertainty_of(x, *y))
+
+    def of(self, uncertainty: Tensor) -> Tensor:
+        """Turns uncertainties into keys."""
+        return -uncertainty if self.top else uncertainty
+
 
 Rekey = Literal["never", "on-arrival", "at-risk", "every-round", "every-batch"]
 """When keys are computed anew.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torch import Tensor
-
 from ofcl.memory.choice import DIVERSE, SPREAD, Choice, weighted
-from ofcl.memory.policy import Policy, random_key
+from ofcl.memory.policy import KeyByScore, Policy, random_key
 from ofcl.memory.ranks import Ranks
 from ofcl.methods.parts import PolicyParts
 from ofcl.uncertainty.scores import LABELLED_SCORES
@@ -46,15 +44,9 @@ def by_score(score: str) -> Callable[[PolicyParts], Policy]:
 
     def policy(parts: PolicyParts) -> Policy:
         scorer, top = parts.make_scorer(score), parts.keep == "top"
-
-        def key(x: Tensor, *y: Tensor) -> Tensor:
-            # `ofcl bench` replaces the method, so it is looked up in each call.
-            uncertainty = scorer.uncertainty_of(x, *y)
-            return -uncertainty if top else uncertainty
-
         by_rank = parts.scale == "rank"
         return Policy(
-            key,
+            KeyByScore(scorer, top),
             rekey="on-arrival" if by_rank else parts.rescore,
             scorer=scorer,
             labelled=score in LABELLED_SCORES,

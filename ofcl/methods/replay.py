@@ -93,7 +93,7 @@ class Replay:
 
         So a GPU computes the keys first, and they are read while it takes the steps.
         """
-        lesson = self._lesson(batch, current)
+        lesson = self.lesson(batch, current)
         if self.memory is not None and self.memory.ahead:
             self.memory.update(batch.x, batch.y, batch.task, current)
         return lesson
@@ -103,7 +103,7 @@ class Replay:
         if self.memory is not None and not self.memory.ahead:
             self.memory.update(batch.x, batch.y, batch.task, current)
 
-    def _lesson(self, batch: Batch, current: Sequence[int]) -> Lesson:
+    def lesson(self, batch: Batch, current: Sequence[int]) -> Lesson:
         """Draws, for every step anew, samples of the memory and changes of the new samples."""
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)

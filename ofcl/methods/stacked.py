@@ -1,9 +1,9 @@
 """Gradient steps of several clients at once, for small models on a CPU.
 
 A step of a small network on twenty vectors is mostly the calls that it is made of. With the weights
-of several clients in one tensor, one call does for all. Each client's parameters are views of its
-part: whoever looks at the client's model or optimiser sees nothing unusual. But nobody should hold
-on to their tensors, for others may take their place. Products round a little otherwise than alone.
+of several clients in one tensor, one call does for all (`models/stacked_weights.py`). Scores of
+several clients are computed together in the same way (`stacked_keys.py`). Products round a little
+otherwise than alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ofcl.compute.optimizers import step_together
 from ofcl.data.stream import Batch
 from ofcl.methods.learner import Learner, measured
 from ofcl.methods.replay import Lesson, Replay
+from ofcl.methods.stacked_keys import set_keys_together
 from ofcl.models.mlp import MLP
+from ofcl.models.stacked_weights import StackedWeights
 from ofcl.state import Tensors
 
 MOST = 16  # clients together; more at once leave the processor's caches
@@ -57,9 +59,9 @@ class Stack:
     """
 
     def __init__(self) -> None:
-        self._weights: Tensors = {}
+        self._stack, self._scoring = StackedWeights(), StackedWeights()
+        self._weights: Tensors = {}  # of those that take a step
         self._teacher_weights = torch.empty(0)  # of each learner's distillation
-        self._parameters: list[nn.Parameter] = []  # that are stacked, of one learner after another
 
     def learn(
         self,
@@ -78,14 +80,31 @@ class Stack:
             The measurement that `measured` makes, for each learner.
         """
         taken = list(zip(learners, batches, currents, strict=True))
-        taught = [Taught(learner, learner.begin(batch, now)) for learner, batch, now in taken]
+        taught = [Taught(learner, learner.lesson(batch, now)) for learner, batch, now in taken]
+        self.remember(taken, ahead=True)
         measurements: dict[int, Tensor] = {}
         for places in by_shape(taught):
             given = self.take_steps([taught[place] for place in places])
             measurements |= zip(places, given, strict=True)
-        for learner, batch, now in taken:
-            learner.end(batch, now)
+        self.remember(taken, ahead=False)
         return [measurements[place] for place in range(len(taken))]
+
+    def remember(
+        self, taken: Sequence[tuple[Replay, Batch, Sequence[int]]], *, ahead: bool
+    ) -> None:
+        """Offers the mini-batches to the memories, and computes the keys of all together.
+
+        Args:
+            taken: Learners, their mini-batches, and the classes of their tasks so far.
+            ahead: Whether those memories are meant whose keys can be computed before the steps, or
+                the others.
+        """
+        memories, unkeyed = [], []
+        for learner, batch, now in taken:
+            if (memory := learner.memory) is not None and memory.ahead == ahead:
+                memories.append(memory)
+                unkeyed.append(memory.offer(batch.x, batch.y, batch.task, now))
+        set_keys_together(memories, unkeyed, self._scoring)
 
     def take_steps(self, taught: Sequence[Taught]) -> list[Tensor]:
         """Takes the gradient steps of lessons of the same shapes."""
@@ -93,7 +112,7 @@ class Stack:
             ((learner, lesson),) = taught
             return [learner.take_steps(*lesson)]
         learners, lessons = zip(*taught, strict=True)
-        self._gather([learner.model for learner in learners])
+        self._weights = self._stack.gather([learner.model for learner in learners])
         y = torch.stack([lesson.y for lesson in lessons])
         current = torch.stack([lesson.current for lesson in lessons])
         first_logits, losses = torch.empty(0), []
@@ -115,7 +134,7 @@ class Stack:
             if not len(first_logits):
                 first_logits = logits[:, :new].detach()
             self._descend(loss.sum(), [learner.optimizer for learner in learners])
-        return list(measured(first_logits, y, torch.stack(losses, 1), self._parameters))
+        return list(measured(first_logits, y, torch.stack(losses, 1), self._stack.parameters))
 
     @torch.no_grad()
     def _targets(self, learners: Sequence[Replay], replayed: Tensor) -> Tensor:
@@ -147,23 +166,6 @@ class Stack:
         """Takes a step of every learner's own optimiser; no loss depends on another learner."""
         gradients = torch.autograd.grad(loss, list(self._weights.values()))
         own = (part for parts in zip(*gradients, strict=True) for part in parts)
-        for parameter, gradient in zip(self._parameters, own, strict=True):
+        for parameter, gradient in zip(self._stack.parameters, own, strict=True):
             parameter.grad = gradient
         step_together(optimizers)
-
-    def _gather(self, models: Sequence[nn.Module]) -> None:
-        """Stacks the weights of these models, unless they are stacked already."""
-        parameters = [parameter for model in models for parameter in model.parameters()]
-        if list(map(id, parameters)) == list(map(id, self._parameters)):
-            return
-        staying = set(map(id, parameters))
-        for parameter in self._parameters:
-            if id(parameter) not in staying:  # a view would keep the whole stack that it was of
-                parameter.data = parameter.detach().clone()
-        for name, _ in models[0].named_parameters():
-            own = [model.get_parameter(name) for model in models]
-            together = torch.stack([parameter.detach() for parameter in own])
-            for part, parameter in zip(together, own, strict=True):
-                parameter.data = part
-            self._weights[name] = together.requires_grad_()
-        self._parameters = parameters

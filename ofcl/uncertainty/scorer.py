@@ -99,8 +99,8 @@ class Scorer:
     ) -> None:
         self._learning = model
         frozen = as_of != "current"
-        self._scoring = copy.deepcopy(model).train(mode == "train") if frozen else model
-        self._score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
+        self.model = copy.deepcopy(model).train(mode == "train") if frozen else model
+        self.score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
         self._draws = Draws(perturb, generator)
         self._device = next(model.parameters()).device
         self._captured = Captured(self._scored, self._device)
@@ -108,12 +108,20 @@ class Scorer:
 
     def _bind(self) -> None:
         """Lists the tensors of both models once, because finding them takes long."""
-        self._copied, self._copies = _numbers(self._learning), _numbers(self._scoring)
+        self._copied, self._copies = _numbers(self._learning), _numbers(self.model)
 
     @property
     def frozen(self) -> bool:
         """Whether it scores by a copy of the client's model, which gradient steps do not change."""
-        return self._scoring is not self._learning
+        return self.model is not self._learning
+
+    def views_of(self, x: Tensor) -> Tensor:
+        """Draws and makes the copies (views, n, …) of samples (n, …) that a score is of.
+
+        For whoever scores samples of several clients at once; on a CPU.
+        """
+        (draws,) = self._draws.next(x.shape)
+        return self._draws.change.apply(x, draws)
 
     def uncertainty_of(self, x: Tensor, *y: Tensor) -> Tensor:
         """Computes the uncertainty (n,) of samples; on a CUDA device, queues the work.
@@ -136,17 +144,17 @@ class Scorer:
 
     def _scored(self, x: Tensor, draws: Tensor, *y: Tensor) -> Tensor:
         views = self._draws.change.apply(x, draws)
-        score = (lambda logits: self._score(logits, *y)) if y else self._score
-        return uncertainty(self._scoring, views, score, self._mode)
+        score = (lambda logits: self.score(logits, *y)) if y else self.score
+        return uncertainty(self.model, views, score, self._mode)
 
     @torch.no_grad()
     def distances_between(self, x: Tensor) -> Tensor:
         """Computes how far samples are from each other: 1 − the cosine of their features (n, n)."""
-        training = self._scoring.training
-        self._scoring.eval()
+        training = self.model.training
+        self.model.eval()
         parts = torch.split(x, forward_size(x.device))
-        features = [self._scoring.features(part) for part in parts]  # type: ignore[operator]
-        self._scoring.train(training)
+        features = [self.model.features(part) for part in parts]  # type: ignore[operator]
+        self.model.train(training)
         z = F.normalize(torch.cat(features).flatten(1), dim=1)
         return 1 - z @ z.T
 
@@ -160,7 +168,7 @@ class Scorer:
             seed: The run's seed, from which new outputs start.
         """
         if self.frozen:
-            grow_head(self._scoring, classes, seed)
+            grow_head(self.model, classes, seed)
         self._bind()
         self._captured.forget()
 
@@ -178,7 +186,7 @@ class Scorer:
     def state(self) -> State:
         """Returns everything that changes, for a checkpoint."""
         return {
-            "model": self._scoring.state_dict() if self.frozen else {},
+            "model": self.model.state_dict() if self.frozen else {},
             "generator": self._draws.state(),
         }
 
@@ -186,4 +194,4 @@ class Scorer:
         """Puts back what `state` returned."""
         self._draws.load_state(state["generator"])
         if state["model"]:
-            self._scoring.load_state_dict(state["model"])
+            self.model.load_state_dict(state["model"])
