@@ -193,6 +193,8 @@ def run_all(options: argparse.Namespace) -> None:
         options.out.open("a") as file,
         ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn")) as pool,
     ):
+        if options.out.stat().st_size and not options.out.read_text().endswith("\n"):
+            file.write("\n")  # the last line was cut off; the next one begins anew
         began = time.perf_counter()
         asked = {pool.submit(run_one, job, options.data, options.device): job for job in jobs}
         for n, done in enumerate(as_completed(asked), 1):
