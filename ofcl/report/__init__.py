@@ -2,8 +2,10 @@
 
 recorded_runs    runs as they lie on disk; `grouping`: which of them are one experiment
 comparison       A and F of experiments side by side
-spread           means and deviations; `significance`: is a difference real?
+spread           means and deviations; `significance`: is a difference real? `joint_gap`: how far
+                 below joint training?
 series, figures  curves from events, and drawings of them; `drawn`: with caption and numbers
+confusions       the confusion matrix of the final model; `heat_maps` draws it
 memory_samples   clients' memories to look at; `sample_content`: pictures, texts, numbers
 sections         the sections of a run on the page; `side_by_side`: those of several experiments
 page             the page; `follow` serves it and keeps it up to date

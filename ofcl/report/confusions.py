@@ -116,7 +116,8 @@ def confusion_part(view: RunView) -> ConfusionPart | None:
     samples = matrix.counts[rows, columns]
     caption = (
         "Predictions of the server's model at the end, on the test samples of all clients: a row "
-        "for each class, a column for each prediction, a fuller colour for a larger share of the row"
+        "for each class, a column for each prediction; the fuller the colour, the larger its share "
+        "of the row"
     )
     return ConfusionPart(
         drawn=Drawn("confusions", caption, figure, _numbers_of_classes(matrix)),

@@ -1,15 +1,12 @@
 """The command line as a user types it."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
-from tests.support.commands import ofcl
+from tests.support.commands import Command, ofcl
 
 RUN = ["run", "--dataset", "digits", "--set", "model=mlp", "--set", "hidden=32", "--memory", "50",
        "--clients", "2", "--set", "burn_in=2", "--set", "q=2"]  # fmt: skip
@@ -20,10 +17,28 @@ def runs(tmp_path_factory):
     """Two seeds of one experiment and one of another."""
     folder = tmp_path_factory.mktemp("runs")
     for method, seed in (("er", 0), ("er", 1), ("none", 0)):
-        code, _, err = ofcl(*RUN, "--method", method, "--seed", seed,
+        code, _, err = ofcl(*RUN, "--limit", 6, "--method", method, "--seed", seed,
                             "--out", folder / f"{method}-{seed}")  # fmt: skip
         assert code == 0, err
     return folder
+
+
+def test_joint_training_is_the_bound_of_a_comparison(tmp_path, runs):
+    code, _, err = ofcl(*RUN, "--limit", 6, "--method", "er", "--joint", cwd=tmp_path)
+    assert code == 0, err
+    assert "task 1/1 ended" in err
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert directory.name.startswith("digits-er-joint-seed0-")
+    code, out, _ = ofcl("compare", runs, directory, "--json")
+    lines = {(line["settings"]["method"], line["settings"]["joint"]): line
+             for line in json.loads(out)}  # fmt: skip
+    gap = lines["er", False]["below_joint"]
+    joint, er = lines["er", True]["A"]["mean"], lines["er", False]["A_by_seed"]["0"]
+    assert gap["A"]["mean"] == pytest.approx(joint - sum(er) / 2)
+    assert gap["seeds"] == 1
+    assert lines["none", False]["below_joint"] is None
+    code, _, err = ofcl("run", "--stream", "-", "--joint")
+    assert (code, "joint is for datasets" in err) == (2, True)
 
 
 def test_a_run_shows_its_tasks_and_its_result(tmp_path):
@@ -120,18 +135,15 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, message):
 
 
 def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
-    command = [sys.executable, "-m", "ofcl.cli.main", *RUN, "--set", "batch_size=1", "--out",
-               str(tmp_path / "run")]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    command = Command(*RUN, "--set", "batch_size=1", "--limit", 40, "--out", tmp_path / "run")
     events = tmp_path / "run" / "events.jsonl"
     deadline = time.monotonic() + 60
     while not (events.exists() and events.stat().st_size > 2000):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    command.send(signal.SIGINT)
+    code, _, err = command.wait()
+    assert code == 130
     assert "stopped; go on with: ofcl resume" in err
     code, out, err = ofcl("resume", tmp_path / "run")
     assert code == 0, err

@@ -135,7 +135,8 @@ def test_commands_say_of_finished_runs_what_they_said(stored):
     code, out, err = command("compare", "--json", folder)
     assert code == 0, err
     expected = leaves(json.loads((folder / "compare.json").read_text()))
-    assert leaves(json.loads(out)) == pytest.approx(expected, rel=1e-9)
+    said = leaves(json.loads(out))  # later versions may say more
+    assert {path: said[path] for path in expected} == pytest.approx(expected, rel=1e-9)
     code, out, err = command("memory", "list", folder / "bi-0")
     assert code == 0, err
     assert out == (folder / "memory.txt").read_text()
