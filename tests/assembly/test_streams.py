@@ -1,10 +1,9 @@
 """Runs over streams that have no end: growing, testing first, going on after whatever happens."""
 
+import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -110,21 +109,21 @@ def test_a_mini_batch_is_tested_before_it_is_learned():
     assert [(e.correct, e.loss) for e in of_kind(events, Learned)] == expected
 
 
-@pytest.mark.parametrize("stop_after", [1, 13, 30, 52, 80])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, stop_after, named):
+def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, named):
     made = make_settings({**TINY, "checkpoint_every": 7, "aggregation": "fedprox"})
     streams = [reopened(0, named=named), reopened(1, n=50, named=named)]
     test = list(samples(2, named=False))
     for _ in Run(made, out=tmp_path / "whole", streams=streams, test=test):
         pass
-    broken = Run(made, out=tmp_path / "broken", streams=streams, test=test)
-    for n, _ in enumerate(broken, 1):
-        if n == stop_after:
-            break  # like a kill: nothing is saved on the way out
-    ofcl.resume(tmp_path / "broken", streams=streams, test=test)
-    for one, other in zip(whole(tmp_path / "whole"), whole(tmp_path / "broken"), strict=True):
-        assert_same(one, other)
+    for stop_after in (1, 13, 30, 52, 80):
+        broken = tmp_path / f"stopped after {stop_after}"
+        for n, _ in enumerate(Run(made, out=broken, streams=streams, test=test), 1):
+            if n == stop_after:
+                break  # like a kill: nothing is saved on the way out
+        ofcl.resume(broken, streams=streams, test=test)
+        for one, other in zip(whole(tmp_path / "whole"), whole(broken), strict=True):
+            assert_same(one, other)
 
 
 def test_iterators_must_be_brought_again(tmp_path):
@@ -411,19 +410,37 @@ def test_the_columns_of_test_data_are_found_by_their_names(folders):
     assert found[0] == found[1]
 
 
+@contextlib.contextmanager
+def opened(folder, *arguments):
+    """A command, and the pipe of which it reads its standard input."""
+    path = folder / "pipe"
+    os.mkfifo(path)
+    process = Command(*arguments, stdin=path)
+    with path.open("w") as pipe:
+        yield process, pipe
+    path.unlink()
+
+
+def piped(folder, content, *arguments):
+    """Gives a command a standard input that ends; exit code, standard output and error."""
+    with opened(folder, *arguments) as (process, pipe):
+        pipe.write(content)
+    return process.wait()
+
+
 def test_standard_input(tmp_path):
     rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
     content = "\n".join([*rows[:-1], "{broken", rows[-1]])
     arguments = ["run", "--stream", "-", *SHELL, "--json", "--out", str(tmp_path / "run")]
-    run = [sys.executable, "-m", "ofcl.cli.main", *arguments]
-    stopped = subprocess.run(run, input=content, capture_output=True, text=True, check=False)
-    assert stopped.returncode == 2
-    assert "standard input, line 180: not JSON" in stopped.stderr
-    assert "ofcl resume" in stopped.stderr
-    assert "Traceback" not in stopped.stderr
-    done = subprocess.run([*run[:3], *arguments[:-1], str(tmp_path / "other"), "--on-bad", "skip"],
-                          input=content, capture_output=True, text=True, check=True)  # fmt: skip
-    result = json.loads(done.stdout)
+    code, _, err = piped(tmp_path, content, *arguments)
+    assert code == 2
+    assert "standard input, line 180: not JSON" in err
+    assert "ofcl resume" in err
+    assert "Traceback" not in err
+    code, out, err = piped(tmp_path, content, *arguments[:-1], tmp_path / "other", "--on-bad",
+                           "skip")  # fmt: skip
+    assert code == 0, err
+    result = json.loads(out)
     assert result["skipped"] == 1
     assert sum(part["samples"] for part in result["anytime"]) == 180
 
@@ -431,27 +448,23 @@ def test_standard_input(tmp_path):
 def test_ctrl_c_on_a_pipe_that_stays_open(tmp_path):
     rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
     arguments = ["run", "--stream", "-", *SHELL, "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ofcl.cli.main", *arguments], stdin=subprocess.PIPE, text=True,
-        stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    process.stdin.write("\n".join(rows[:-2]) + "\n" + rows[-2][:10])
-    process.stdin.flush()
-    file = tmp_path / "run" / "events.jsonl"
-    while not file.exists() or file.read_text().count('"learned"') < 35:
-        assert process.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    err = process.stderr.read()
-    assert process.wait() == 130
+    with opened(tmp_path, *arguments) as (process, pipe):
+        pipe.write("\n".join(rows[:-2]) + "\n" + rows[-2][:10])
+        pipe.flush()
+        file = tmp_path / "run" / "events.jsonl"
+        while not file.exists() or file.read_text().count('"learned"') < 35:
+            assert process.running
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send(signal.SIGINT)
+        code, _, err = process.wait()
+    assert code == 130
     assert err.strip().splitlines()[-1].startswith("stopped; go on with")
-    resumed = subprocess.run(
-        [sys.executable, "-m", "ofcl.cli.main", "resume", str(tmp_path / "run"), "--json"],
-        input=rows[-2][10:] + "\n" + rows[-1] + "\n", capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    rest = rows[-2][10:] + "\n" + rows[-1] + "\n"
+    code, out, err = piped(tmp_path, rest, "resume", tmp_path / "run", "--json")
+    assert code == 0, err
     # Half a line and three samples were waiting when it was stopped; all are learned.
-    assert sum(part["samples"] for part in json.loads(resumed.stdout)["anytime"]) == 180
+    assert sum(part["samples"] for part in json.loads(out)["anytime"]) == 180
 
 
 def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, monkeypatch):

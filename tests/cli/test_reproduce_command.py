@@ -26,7 +26,8 @@ command = functools.partial(commands.ofcl, prepare=small_paper)
 
 
 FEW = ["--seeds", 2, "--set", "model=mlp", "--set", "hidden=16", "--set", "limit=6", "--set",
-       "clients=2", "--set", "burn_in=1", "-q"]  # fmt: skip
+       "clients=2", "--set", "burn_in=1", "--set", "steps=1", "--set", "noise_copies=2",
+       "-q"]  # fmt: skip
 
 
 def test_a_table_is_run_and_not_run_again(tmp_path):
@@ -66,7 +67,9 @@ def test_killed_it_goes_on_where_it_was(tmp_path):
     process = commands.Command(*arguments, cwd=tmp_path, prepare=small_paper)
     first = tmp_path / "reproduced" / "published" / "digits_er_memory-20" / "seed0"
     until = time.monotonic() + 60
-    while not (first / "result.json").exists() and time.monotonic() < until:
+    while not (first / "result.json").exists():
+        assert process.running, process.wait()
+        assert time.monotonic() < until
         time.sleep(0.005)
     process.kill()
     done = {p: p.stat().st_mtime_ns for p in (tmp_path / "reproduced").rglob("result.json")}

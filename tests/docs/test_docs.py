@@ -8,6 +8,7 @@ import pytest
 
 from ofcl.methods import METHODS
 from ofcl.settings.schema import Settings
+from tests.support import few_rows
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,7 +22,8 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_python_examples_run(block):
+def test_python_examples_run(block, monkeypatch):
+    few_rows.every(17, monkeypatch.setattr)
     exec(compile(block, "example", "exec"), {})
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from tests.support import commands
+
 README = (Path(__file__).parent.parent.parent / "README.md").read_text()
 SECTION = README.split("## Use your own data")[1].split("\n## ")[0]
 COMMANDS = re.findall(r"^    ((?:ofcl|tail) .*)$", SECTION, re.MULTILINE)
@@ -30,6 +32,14 @@ def start(arguments, **options):
     command = [sys.executable, "-m", "ofcl.cli.main", *arguments[1:]]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=ENVIRONMENT, **options)  # fmt: skip
+
+
+def run(arguments, **options):
+    """Runs a command that needs nothing; what it prints."""
+    assert arguments[0] == "ofcl"
+    code, out, err = commands.ofcl(*arguments[1:], **options)
+    assert code == 0, err
+    return out
 
 
 def finish(process):
@@ -68,31 +78,28 @@ def test_every_command_of_the_section_is_tested_here():
 
 def test_images(tmp_path):
     photos(tmp_path)
-    shown = finish(start(only("inspect photos"), cwd=tmp_path))
+    shown = run(only("inspect photos"), cwd=tmp_path)
     assert "image files" in shown
     assert re.search(r"cat +30", shown)
-    finish(start([*only("--dataset photos"), "--set", "width=4"], cwd=tmp_path))
+    run([*only("--dataset photos"), "--set", "width=4"], cwd=tmp_path)
     result = json.loads((the_run(tmp_path) / "result.json").read_text())
     assert len(result["accuracy"][0]) == 2  # two tasks of two classes
     assert result["A"] > 25
 
 
-def test_texts(tmp_path):
+def test_texts(tmp_path, monkeypatch):
     words = {"sport": "the team won the match", "food": "boil the rice and stir the soup"}
     rows = [f"{topic},{text} {n}" for n in range(15) for topic, text in words.items()]
     (tmp_path / "letters.csv").write_text("topic,body\n" + "\n".join(rows) + "\n")
-    environment = {**ENVIRONMENT, "OFCL_DATA": str(tmp_path / "data")}
-    arguments = [sys.executable, "-m", "ofcl.cli.main", *only("letters.csv")[1:], "--json"]
-    done = subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, text=True,
-                          check=False)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("OFCL_DATA", str(tmp_path / "data"))
+    result = json.loads(run([*only("letters.csv"), "--json"], cwd=tmp_path))
     assert len(list((tmp_path / "data" / "embeddings").iterdir())) == 1
-    assert json.loads(done.stdout)["A"] is not None
+    assert result["A"] is not None
 
 
 def test_a_table(tmp_path):
     patients(tmp_path / "patients.csv")
-    finish(start(only("patients.csv"), cwd=tmp_path))
+    run(only("patients.csv"), cwd=tmp_path)
     result = json.loads((the_run(tmp_path) / "result.json").read_text())
     assert result["A"] is not None
 
@@ -101,7 +108,7 @@ def test_watched_folders_and_ctrl_c(tmp_path):
     for ward in ("ward-a", "ward-b"):
         (tmp_path / ward).mkdir()
     process = start(only("watch:ward-a"), cwd=tmp_path)
-    time.sleep(1)
+    assert "waiting for the first sample" in process.stderr.readline()
     for n, ward in enumerate(("ward-a", "ward-b")):
         patients(tmp_path / ward / "monday.csv", n, n=450)
     try:
@@ -133,7 +140,7 @@ def test_lines_of_json(tmp_path):
     lines = subprocess.Popen([*tail[:1], "-n", "+1", *tail[1:]], cwd=tmp_path,
                              stdout=subprocess.PIPE)  # fmt: skip
     process = start([*arguments, "--json"], cwd=tmp_path, stdin=lines.stdout)
-    time.sleep(4)
+    assert "waiting for the first sample" in process.stderr.readline()  # tail has written by then
     lines.kill()
     result = json.loads(finish(process))
     assert sum(part["samples"] for part in result["anytime"]) == 40

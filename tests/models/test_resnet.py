@@ -1,12 +1,11 @@
-import os
-import subprocess
-import sys
-import tempfile
+import functools
 
 import pytest
 import torch
 
 from ofcl.models import SlimResNet18
+from tests.support import few_rows
+from tests.support.commands import ofcl
 
 
 @pytest.mark.parametrize("side", [8, 9, 28, 32, 64])
@@ -17,14 +16,15 @@ def test_resnet_takes_any_side_channels_and_width(side, channels, width):
     assert model.head.in_features == 8 * width
 
 
-def test_narrow_networks_learn_on_two_threads_and_odd_batches():
+def few_rows_on(threads):
+    few_rows.every(7)
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_narrow_networks_learn_on_several_threads_and_odd_batches(tmp_path, threads):
     """A strided 1 × 1 convolution of few channels, last, brought the process down here."""
-    command = [sys.executable, "-m", "ofcl.cli.main", "run", "demo", "--method", "er", "--memory",
-               "10", "--limit", "3", "--clients", "2", "--tasks", "2", "--set", "batch_size=5",
-               "-q"]  # fmt: skip
-    for threads in ("2", "3"):
-        environment = {**os.environ, "OMP_NUM_THREADS": threads}
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
-                                  text=True, check=False)  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    command = ["run", "demo", "--method", "er", "--memory", 10, "--limit", 3, "--clients", 2,
+               "--tasks", 2, "--set", "batch_size=5", "-q"]  # fmt: skip
+    code, _, err = ofcl(*command, cwd=tmp_path, prepare=functools.partial(few_rows_on, threads))
+    assert code == 0, err

@@ -20,8 +20,8 @@ from tests.support.commands import Command
 pytestmark = pytest.mark.xdist_group("simulation")  # two of Ray at once are slow on two cores
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 
-DIGITS = {"dataset": "digits", "clients": 3, "tasks": 3, "method": "bi", "memory": 30, "burn_in": 2,
-          "q": 2, "width": 4, "steps": 1, "limit": 6}  # fmt: skip
+DIGITS = {"protocol": "sound", "dataset": "digits", "clients": 3, "tasks": 3, "method": "bi",
+          "memory": 30, "burn_in": 2, "q": 2, "width": 4, "steps": 1, "limit": 6}  # fmt: skip
 
 
 def test_records_hold_a_state_bit_for_bit():

@@ -28,6 +28,12 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def page_of_all(demo):
+    """The report of the demo's runs."""
+    return as_html(make_report([demo]))
+
+
 @pytest.fixture
 def followed(tmp_path, blobs):
     """A run that goes on when it is asked to, and the address of its report."""

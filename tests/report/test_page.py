@@ -21,8 +21,8 @@ from tests.support.report_pages import METHODS, SECTIONS, numbers_in, result_of,
 pytestmark = pytest.mark.xdist_group("report")  # the demo's runs are made once
 
 
-def test_the_page_has_every_section_and_asks_for_nothing(demo):
-    html = as_html(make_report([demo]))
+def test_the_page_has_every_section_and_asks_for_nothing(page_of_all):
+    html = page_of_all
     for section in ("summary", "comparison", *METHODS, "settings"):
         assert f'id="{section}"' in html
     for section in SECTIONS:
@@ -52,8 +52,8 @@ def cells(html, first):
     raise AssertionError(first)
 
 
-def test_the_tables_say_what_result_json_says(demo):
-    html = as_html(make_report([demo]))
+def test_the_tables_say_what_result_json_says(demo, page_of_all):
+    html = page_of_all
     for method in METHODS:
         result = result_of(demo / method)
         A, F = f"{result['A']:.2f}", f"{result['F']:.2f}"

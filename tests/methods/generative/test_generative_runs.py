@@ -9,13 +9,13 @@ import torch
 import ofcl
 from ofcl import Run, make_settings
 from ofcl.errors import OfclError
-from ofcl.events import Round, TaskEnded
+from ofcl.events import Evaluated, Learned, Round, TaskEnded
 from ofcl.experiment import Interrupted
 from tests.conftest import TINY_IMAGES, make_blobs, make_images
 from tests.test_experiment import assert_same, whole
 
 TINY = {
-    **TINY_IMAGES, "steps": 1, "synthetic": 8, "generator_steps": 3, "consolidation": 2,
+    **TINY_IMAGES, "steps": 1, "synthetic": 8, "generator_steps": 2, "consolidation": 1,
     "burn_in": 1, "q": 2,
 }  # fmt: skip
 BOTH = pytest.mark.parametrize("method", ["mfcl", "fedcil"])
@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("method", ["mfcl", "fedcil"])
 
 @BOTH
 def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, method):
-    data = make_images(classes=6)
+    data = make_images(classes=6, train=12)
     made = make_settings({**TINY, "tasks": 3, "method": method, "checkpoint_every": 4})
     for _ in Run(made, data, tmp_path / "whole"):
         pass
@@ -32,6 +32,7 @@ def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(tmp_path, method):
         for n, _ in enumerate(Run(made, data, folder), 1):
             if n == stop_after:
                 break
+        assert n == stop_after
         ofcl.resume(folder, dataset=data)
         for one, other in zip(whole(tmp_path / "whole"), whole(folder), strict=True):
             assert_same(one, other)
@@ -60,10 +61,11 @@ def test_a_task_ends_for_all_and_what_is_handed_out_is_counted(tmp_path, method,
 
 @BOTH
 def test_ctrl_c_at_any_event_loses_none(tmp_path, images, method):
-    made = make_settings({**TINY, "method": method, "limit": 2, "burn_in": 0})
+    made = make_settings({**TINY, "method": method, "limit": 1, "q": 1, "burn_in": 0})
     one = Run(made, images, tmp_path / "whole")
     for _ in one:
         pass
+    assert {Learned, Round, Evaluated, TaskEnded} <= set(map(type, one.events))
     for n in range(0, len(one.events) - 1):
         run = Run(made, images, tmp_path / str(n))
         with pytest.raises(Interrupted):
