@@ -8,11 +8,11 @@ from ofcl import OfclError, Run, make_settings
 from ofcl.assembly.dealing import arrivals, build_shares, task_lengths
 from ofcl.events import Evaluated, Learned
 from ofcl.testing.run_contract import check_run
-from tests.conftest import TINY
+from tests.conftest import TINY, TINY_IMAGES
 from tests.support.federation import SMALL, InProcess, hosted
 from tests.support.remote import assert_same, locally, remotely
 
-JOINT = {**TINY, "method": "er", "joint": True}
+JOINT = {**TINY, "protocol": "sound", "method": "er", "joint": True}
 
 
 @pytest.mark.parametrize("change", [
@@ -85,10 +85,10 @@ def test_a_run_that_stops_goes_on(tmp_path, blobs, stop_after):
     assert (resumed.accuracy, resumed.anytime_loss) == (whole.accuracy, whole.anytime_loss)
 
 
-def test_clients_elsewhere_learn_the_same(tmp_path, blobs):
-    settings = make_settings({**JOINT, "clients": 3})
-    here, server = locally(settings, blobs)
-    elsewhere, other, _ = remotely(tmp_path, settings, blobs)
+def test_clients_elsewhere_learn_the_same(tmp_path, images):
+    settings = make_settings({**TINY_IMAGES, "method": "er", "joint": True})
+    here, server = locally(settings, images)
+    elsewhere, other, _ = remotely(tmp_path, settings, images)
     assert_same(server.model, other.model)
     ends = [[e for e in events if isinstance(e, Evaluated)] for events in (here, elsewhere)]
     assert ends[0] == ends[1]

@@ -23,7 +23,8 @@ def runs(tmp_path_factory, blobs):
                                  ("er", True, (0, 1, 2))):  # fmt: skip
         for seed in seeds:
             out = folder / f"{method}-{joint}-{seed}"
-            ofcl.run(blobs, out=out, **{**TINY, "method": method}, joint=joint, seed=seed)
+            ofcl.run(blobs, out=out, **{**TINY, "protocol": "sound", "method": method},
+                     joint=joint, seed=seed)  # fmt: skip
     return folder
 
 
@@ -83,7 +84,9 @@ def test_the_page_has_the_gap_and_one_row_for_all_tasks(runs):
     assert "the share of its A that is reached" in html
     assert "All tasks came as one" in html
     assert html.count('<th scope="row">all</th>') == 4  # mean, server, two clients
-    assert html.count('<th scope="col">task 3</th>') == 8
+    head = "".join(f'<th scope="col">{name}</th>' for name in
+                   ("after ╲ on", "task 1", "task 2", "task 3"))  # fmt: skip
+    assert html.count(head) == 8
     assert html.count('data-name="learned-and-kept"') == 2
     assert html.count('data-name="accuracy-over-time"') == 1
     assert html.count('data-name="forgetting"') == 1
