@@ -21,6 +21,7 @@ from ofcl.assembly.dealing import Loader
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.stream_clients import TestSamples
 from ofcl.client import Client
+from ofcl.compute.devices import cpu_threads
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
@@ -164,7 +165,7 @@ class Run:
         prepared = stage.prepare(settings, known, Hooks(self._pause, self.save, tell))
         self.participants, self.engine = prepared.participants, prepared.engine
         self.settings, self.warnings = self.participants.settings, self.participants.warnings
-        self.batches = self.participants.batches
+        self.batches, self.fitted = self.participants.batches, self.participants.fitted
 
     def _go_back_to(self, checkpoint: Checkpoint) -> None:
         """Puts back the state of a checkpoint, and sums up the events before it."""
@@ -186,7 +187,7 @@ class Run:
         if self.directory is not None:
             self._recorder = Recorder(self.directory, self._count, self._resumed)
         try:
-            with _stop_requested(self._stop):
+            with _stop_requested(self._stop), cpu_threads(self.settings.threads):
                 for event in federate(self.engine, self.server):
                     self._seconds = time.perf_counter() - started
                     self._record(event)
@@ -222,7 +223,9 @@ class Run:
         """Saves the last pictures, the model and the result of a finished run."""
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
-            self.directory.save_result(self.result(), self.server.model)
+            learned_together = self.server.round > 0
+            model = self.server.model if learned_together else None
+            self.directory.save_result(self.result(), model)
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""

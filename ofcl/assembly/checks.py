@@ -14,10 +14,8 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share
 from ofcl.errors import OfclError, unknown
 from ofcl.methods import METHODS
-from ofcl.models import ACGAN_NAME, MODELS
+from ofcl.models import ACGAN_NAME, MODELS, SMALLEST_SIDE
 from ofcl.settings.schema import Settings
-
-SMALLEST_SIDE = 8  # of an image that slim-resnet18 takes
 
 
 def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
@@ -92,13 +90,14 @@ def _check_model(settings: Settings, dataset: Dataset) -> None:
     """Refuses a model that cannot take samples of this form."""
     if settings.model == ACGAN_NAME and settings.method != "fedcil":
         raise OfclError("the model acgan is for the method fedcil")
-    if settings.model != "slim-resnet18":
+    model = settings.model
+    if model not in ("slim-resnet18", "convnet"):
         return
     if dataset.kind != "image":
-        raise OfclError(f"slim-resnet18 needs images; '{dataset.name}' has vectors: use mlp")
+        raise OfclError(f"{model} needs images; '{dataset.name}' has vectors: use mlp")
     if min(dataset.shape[1:]) < SMALLEST_SIDE:
         raise OfclError(
-            f"slim-resnet18 needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
+            f"{model} needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
             f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
         )
 
@@ -135,7 +134,7 @@ def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
         )
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
-    elif method.generative is None:  # those end every task with a round
+    elif method.generative is None and settings.closing_round == "none":
         warnings += _tasks_without_rounds(settings, shares)
     replays_past = settings.replay == "past" and not settings.joint
     if settings.loss == "ace" and replays_past and method.policy is not None:

@@ -11,10 +11,11 @@ from safetensors.torch import load_file, save_file
 
 from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import Loader, build_shares, task_lengths
+from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.make_client import build_dataset_client
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
-from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
@@ -40,7 +41,7 @@ def dataset_participants(
     """
     check_settings(settings)
     dataset = dataset or (load or Loader())(settings)
-    settings = resolve(settings, dataset)
+    asked, settings = settings, resolve_alone(resolve(settings, dataset))
     shares = build_shares(settings, dataset)
     check_run(settings, dataset, len({c for share in shares for task in share.tasks for c in task}))
     warnings = [*dataset.notes, *find_oddities(settings, shares)]
@@ -52,6 +53,7 @@ def dataset_participants(
         clients=[] if elsewhere else [make(number) for number in range(len(shares))],
         server=build_server(settings, dataset),
         vocabulary=Vocabulary(dataset.labels),
+        fitted=describe_fit(asked, settings),
         warnings=warnings,
         batches=sum(sum(task_lengths(settings, share)) for share in shares),
         form=form_of(dataset),

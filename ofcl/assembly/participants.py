@@ -22,6 +22,7 @@ class Participants:
         clients: The clients that learn in this process; those elsewhere are made there.
         server: The server with the initial model.
         vocabulary: The labels, each with a place.
+        fitted: What was chosen for the data, in words; empty: nothing was.
         warnings: What can be done but is hardly meant, in words.
         batches: How many mini-batches will be learned in all; None: nobody knows.
         pattern: What the samples of streams look like.
@@ -42,6 +43,7 @@ class Participants:
     form: State = field(default_factory=dict)
     fingerprint: str = ""
     agreed: State = field(default_factory=dict)
+    fitted: str = ""
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ofcl.assembly.fitting import fit
 from ofcl.data.dataset import Dataset
 from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError
@@ -19,6 +20,7 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
         settings: The settings as somebody gave them.
         dataset: The run's data; of streams, a dataset without samples that has their form.
     """
+    settings = fit(settings.model_copy(update={"tasks": _tasks(settings, dataset)}), dataset)
     model = _model(settings, dataset)
     optimizer = settings.optimizer
     if optimizer == "auto":
@@ -26,14 +28,34 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
     rate = settings.sgd_lr if optimizer == "sgd" else settings.adam_lr
     resolved = {
         "dataset": settings.dataset if settings.streams else dataset.source or dataset.name,
-        "tasks": _tasks(settings, dataset),
         "model": model,
         "optimizer": optimizer,
         "lr": settings.lr or rate,
         "device": str(find_device(settings.device)),
+        "threads": settings.threads or (1 if model == "mlp" else None),
         "perturbations": choose_perturbations(settings.perturbations),
+        "closing_round": _closing_round(settings),
     }
     return settings.model_copy(update=resolved)
+
+
+def resolve_alone(settings: Settings) -> Settings:
+    """Lets the model of a single client be the global one; under `published` it has no rounds.
+
+    Args:
+        settings: The settings of a run that no other party takes part in, resolved.
+    """
+    if settings.clients > 1 or settings.protocol == "published":
+        return settings
+    closing = "end" if settings.streams else "task"
+    alone = {"min_clients": 1, "previous": 0.0, "closing_round": closing}
+    return settings.model_copy(update=alone)
+
+
+def _closing_round(settings: Settings) -> str:
+    """Says when all clients wait for a round: at the end alone if some go on without the others."""
+    by_themselves = settings.streams or settings.stagger or settings.engine == "flower"
+    return "end" if settings.closing_round == "task" and by_themselves else settings.closing_round
 
 
 def _model(settings: Settings, dataset: Dataset) -> str:

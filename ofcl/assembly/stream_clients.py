@@ -12,10 +12,11 @@ from torch import Tensor
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
-from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
 from ofcl.data.live.form import Pattern
@@ -71,7 +72,7 @@ def stream_participants(
     _wait_for_a_sample(live, pattern, pause)
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty_dataset("stream", ())
-    settings = resolve(settings, dataset)
+    asked, settings = settings, resolve_alone(resolve(settings, dataset))
     check_run(settings, dataset)
     dataset = dataset.to(find_device(settings.device))
     test = list(test)
@@ -87,6 +88,7 @@ def stream_participants(
             for k, stream in enumerate(live)
         ],
         server=build_server(settings, dataset),
+        fitted=describe_fit(asked, settings),
         vocabulary=vocabulary,
         warnings=_oddities(settings, pattern, by_name=not streams),
         batches=None,

@@ -29,6 +29,8 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
         quiet: Whether to show no progress.
         track: The names of trackers.
     """
+    if started.fitted and not quiet:
+        err_console.print(f"chosen for the data: {started.fitted}", highlight=False)
     for warning in started.warnings:
         warn(warning)
     with (
@@ -148,7 +150,10 @@ def _asked(settings: Settings) -> dict[str, Any]:
     asked["perturbations"] = choose_perturbations(settings.perturbations)
     if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():
         asked["dataset"] = str(Path(settings.dataset).expanduser().resolve())
-    found = [name for name in ("model", "optimizer", "lr") if asked[name] in ("auto", None)]
+    auto = ("model", "optimizer", "lr", "threads")
+    found = ["fit", *settings.fit, *(name for name in auto if asked[name] in ("auto", None))]
+    if settings.clients == 1 or settings.stagger:
+        found += ["closing_round", "min_clients", "previous"]
     if "tasks" not in settings.model_fields_set:
         found.append("tasks")
     return {name: value for name, value in asked.items() if name not in found}

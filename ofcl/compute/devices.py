@@ -28,6 +28,24 @@ def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
     return torch.tensor(values, device=device)
 
 
+@contextmanager
+def cpu_threads(count: int | None) -> Iterator[None]:
+    """Lets PyTorch use so many threads on the CPU meanwhile; None: as many as it does anyway.
+
+    A small network is fastest with one, and several runs beside each other would take turns.
+
+    Args:
+        count: The number of threads, or None.
+    """
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
     """Queues a copy of a tensor or array on the CPU to the device.
 

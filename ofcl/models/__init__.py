@@ -2,6 +2,7 @@
 
 mlp          for vectors
 resnet       for images; `norm` has its batch normalisation
+convnet      for images of which there are few
 generators   of the generative methods
 head         outputs for new classes
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ofcl.models.convnet import ConvNet
 from ofcl.models.generators import ACGAN
 from ofcl.models.mlp import MLP
 from ofcl.models.resnet import SlimResNet18
@@ -56,11 +58,16 @@ class Model:
 
 
 ACGAN_NAME = "acgan"
+SMALLEST_SIDE = 8  # of an image that a network of convolutions takes
 
 MODELS: dict[str, Model] = {
     "slim-resnet18": Model(
         "ResNet-18 of a fraction of the channels, for images of side 8 and up",
         lambda size: SlimResNet18(size.shape[0], size.classes, size.width),
+    ),
+    "convnet": Model(
+        "four convolutions, for few images of side 8 and up",
+        lambda size: ConvNet(size.shape[0], size.classes, size.width),
     ),
     ACGAN_NAME: Model(
         "FedCIL's generator and critic; the critic is the classifier",

@@ -13,7 +13,7 @@ from ofcl.errors import OfclError, unknown
 VERSION = 1
 """The version of the settings file; a file of another version is refused."""
 
-PROTOCOLS = ("sound", "published")
+PROTOCOLS = ("strong", "sound", "published")
 """The presets that are protocols: a run starts from the values of one of them."""
 
 

@@ -29,8 +29,11 @@ class Settings(BaseModel):
     # What is run
     dataset: str = Field("fashion-mini", description="dataset by name, or your own by path")
     method: str = Field("bi", description="how a client learns and what it remembers")
-    protocol: Literal["sound", "published"] = Field(
-        "sound", description="the values that the other settings start from"
+    protocol: Literal["strong", "sound", "published"] = Field(
+        "strong", description="the values that the other settings start from"
+    )
+    fit: tuple[str, ...] = Field(
+        (), description="settings that are chosen for the data; those that are given never are"
     )
     seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
 
@@ -306,6 +309,9 @@ class Settings(BaseModel):
 
     # Running and reporting
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    threads: int | None = Field(
+        None, ge=1, description="CPU threads of PyTorch; unset: one for mlp, else PyTorch's own"
+    )
     engine: Literal["local", "flower-sim", "flower"] = Field(
         "local",
         description="where clients run: here, on Flower's simulation engine (Ray), or at parties "
@@ -330,11 +336,13 @@ class Settings(BaseModel):
     @classmethod
     def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Fills in the values of the protocol and those that the paper sets for the dataset."""
-        protocol = values.get("protocol", "sound")
+        protocol = values.get("protocol", cls.model_fields["protocol"].default)
         if protocol not in PROTOCOLS:
             return values
         dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
-        return {**preset(protocol), **dataset_preset(dataset, protocol), **values}
+        start, given = preset(protocol), {**dataset_preset(dataset, protocol), **values}
+        fit = [name for name in start.get("fit", ()) if name not in given]
+        return {**start, "fit": fit, **given}
 
     @field_validator("augment", mode="before")
     @classmethod
@@ -342,7 +350,7 @@ class Settings(BaseModel):
         """Accepts true and false, as older settings files have them."""
         return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
-    @field_validator("perturbations", "columns", "streams", mode="before")
+    @field_validator("perturbations", "columns", "streams", "fit", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
         """Accepts names and numbers, in a list or as one text with commas between them."""

@@ -219,17 +219,17 @@ class RunDirectory:
 
     # The end
 
-    def save_result(self, result: Result, model: Tensors) -> None:
+    def save_result(self, result: Result, model: Tensors | None) -> None:
         """Writes the global model, then `result.json`, which marks the run as finished.
 
         Args:
             result: The result of the run.
-            model: The named tensors of the global model.
+            model: The named tensors of the global model; None: no round was held, so there is none.
         """
-        tensors, _ = flatten(dict(model))
         with explained(self.path):
-            save_file(tensors, self.path / "model.partial")
-            (self.path / "model.partial").rename(self.path / "model.safetensors")
+            if model is not None:
+                save_file(flatten(dict(model))[0], self.path / "model.partial")
+                (self.path / "model.partial").rename(self.path / "model.safetensors")
             write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
 
     def result(self) -> Result | None:

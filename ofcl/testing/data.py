@@ -11,6 +11,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.seeds import generator
 
 TINY: dict[str, Any] = {
+    "protocol": "sound",
     "clients": 2,
     "tasks": 3,
     "batch_size": 5,
@@ -20,7 +21,7 @@ TINY: dict[str, Any] = {
     "hidden": 16,
     "steps": 2,
 }
-"""Settings for `make_blobs`: several rounds in each task."""
+"""Settings for `make_blobs`, under `sound`: several rounds in each task."""
 
 TINY_IMAGES: dict[str, Any] = {**TINY, "tasks": 2, "width": 2, "burn_in": 2, "lr": 0.02}
 """Settings for `make_images`: several rounds in each task."""

@@ -1,0 +1,135 @@
+"""Settings that fit the data: the network, the recipe of learning, how often there are rounds.
+
+A protocol lists in `fit` the settings that it leaves to the data. They are chosen here, from the
+kind of the samples and from how many mini-batches a client will see; a setting that somebody gives
+is never touched. The values were chosen on validation data (docs/recipe.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ofcl.data.dataset import Dataset
+from ofcl.methods import METHODS
+from ofcl.models import SMALLEST_SIDE
+from ofcl.settings.schema import Settings
+
+MANY = 75  # mini-batches a client from which images are enough for a ResNet and augmentation
+LARGE = 16  # the side from which they are large enough for both
+GRADIENT_STEPS = 250  # that a client should take in all; a short stream takes more a mini-batch
+FEWEST_STEPS, MOST_STEPS = 3, 10
+ROUNDS_A_TASK = 5  # at least, where tasks are long enough
+MOST_BETWEEN_ROUNDS = 5  # mini-batches
+SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are replayed
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much a client will see, in the mean over the clients: the same for every seed.
+
+    Args:
+        samples: Its samples.
+        batches: Its mini-batches.
+        task: The mini-batches of one of its tasks.
+    """
+
+    samples: float
+    batches: float
+    task: float
+
+
+def fit(settings: Settings, dataset: Dataset) -> Settings:
+    """Chooses the settings that the protocol leaves to the data.
+
+    Args:
+        settings: The settings as somebody gave them, with the number of tasks filled in.
+        dataset: The run's data; of streams and parties, a dataset without samples that has their
+            form.
+
+    Returns:
+        Settings in which nothing is left to the data.
+    """
+    if not settings.fit:
+        return settings
+    values = _values(settings, dataset, _extent(settings, dataset))
+    chosen = {name: value for name, value in values.items() if name in settings.fit}
+    return settings.model_copy(update={**chosen, "fit": ()})
+
+
+def describe_fit(asked: Settings, fitted: Settings) -> str:
+    """Says in a line what was chosen for the data; empty: nothing was.
+
+    Args:
+        asked: The settings before `fit`.
+        fitted: The settings after it.
+    """
+    shown = [name for name in ("model", "steps", "q", "loss", "augment") if name in asked.fit]
+    return ", ".join(f"{name} = {getattr(fitted, name)}" for name in shown)
+
+
+def _extent(settings: Settings, dataset: Dataset) -> Extent | None:
+    """Measures what the clients will see; None: nobody knows."""
+    if settings.streams or not len(dataset.y_train):
+        return None
+    held = settings.validation if dataset.y_validation is None else 0.0
+    samples = len(dataset.y_train) * (1 - held) / settings.clients
+    # Joint training is compared with the same run in tasks, so it is fitted like that one.
+    task = samples / settings.batch_size / settings.tasks
+    if settings.limit is not None:
+        task = min(task, settings.limit)
+    return Extent(samples=samples, batches=task * settings.tasks, task=task)
+
+
+def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict[str, Any]:
+    """Chooses a value for every setting that can be left to the data."""
+    values: dict[str, Any] = {"q": _between_rounds(extent)}
+    if METHODS[settings.method].generative is not None:
+        return values
+    if "model" in settings.fit:
+        values["model"] = _model(dataset, extent)
+    rich = extent is None or (dataset.kind == "image" and _rich(dataset, extent))
+    values |= _recipe(values.get("model", settings.model), rich)
+    if extent is not None:
+        steps = round(GRADIENT_STEPS / max(extent.batches, 1))
+        values["steps"] = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+        # The asymmetric loss lets new classes meet old ones in replayed samples alone.
+        if extent.samples <= settings.memory or extent.task < SHORT_TASK:
+            values |= {"loss": "ce", "distil": min(values["distil"], 1.0)}
+    return values
+
+
+def _between_rounds(extent: Extent | None) -> int:
+    if extent is None:
+        return MOST_BETWEEN_ROUNDS
+    return min(max(int(extent.task // ROUNDS_A_TASK), 1), MOST_BETWEEN_ROUNDS)
+
+
+def _model(dataset: Dataset, extent: Extent | None) -> str:
+    if dataset.kind != "image" or min(dataset.shape[1:]) < SMALLEST_SIDE:
+        return "mlp"
+    return "slim-resnet18" if extent is not None and _rich(dataset, extent) else "convnet"
+
+
+def _rich(dataset: Dataset, extent: Extent) -> bool:
+    """Whether there are enough images, and large enough ones, for a network that needs both."""
+    return extent.batches >= MANY and min(dataset.shape[1:]) >= LARGE
+
+
+def _recipe(model: str, rich: bool) -> dict[str, Any]:
+    """Chooses how a network learns.
+
+    Args:
+        model: The network.
+        rich: Whether there are enough images to change them at random.
+    """
+    recipe: dict[str, Any] = {"loss": "ace", "distil": 3.0}
+    if model == "mlp":
+        return recipe
+    if model == "convnet":
+        recipe |= {"distil": 0.5, "previous": 0.25, "adam_lr": 0.001, "width": 40}
+    else:
+        recipe |= {"distil": 0.0, "previous": 0.4}
+    if rich:
+        recipe |= {"augment": "strong", "contrast": 1.0}
+    return recipe
