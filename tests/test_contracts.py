@@ -201,7 +201,7 @@ KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if m in ("none", "er"
 COMBINATIONS = [
     (*method, aggregation, protocol)
     for method, aggregation, protocol in itertools.product(
-        KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published")
+        KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published", "strong")
     )
 ] + [("er", "bottom", aggregation, "sound") for aggregation in ("trimmed-mean", "median")]
 FEW_VECTORS, FEW_IMAGES = make_blobs(train=24), make_images(train=16, test=4)
@@ -209,7 +209,7 @@ ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1}
 
 
 def start(data, values, **more):
-    return Run(make_settings({**values, **more}), data)
+    return Run(make_settings({**more, **values}), data)
 
 
 def check(run):
@@ -227,7 +227,7 @@ def test_vectors(method, keep, aggregation, protocol):
 
 
 @pytest.mark.parametrize("method", REMEMBERING)
-@pytest.mark.parametrize("protocol", ["sound", "published"])
+@pytest.mark.parametrize("protocol", ["sound", "published", "strong"])
 def test_images(method, protocol):
     check(start(FEW_IMAGES, {"method": method, "protocol": protocol}, **ON_FEW_IMAGES))
 

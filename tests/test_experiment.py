@@ -44,7 +44,8 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize(("method", "protocol", "kind"), [
     ("bi", "sound", "vector"), ("bi", "published", "vector"), ("er", "sound", "image"),
-    ("bi", "published", "image"), ("bi", "sound", "image")])  # fmt: skip
+    ("bi", "published", "image"), ("bi", "sound", "image"), ("cbr", "strong", "vector"),
+    ("cbr", "strong", "image")])  # fmt: skip
 def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(
     tmp_path, blobs, images, method, protocol, kind
 ):

@@ -160,7 +160,7 @@ class Bench:
 
     def __init__(self, work: Workload) -> None:
         values = {
-            "method": work.method, "memory": work.memory, "clients": work.clients,
+            "protocol": "sound", "method": work.method, "memory": work.memory, "clients": work.clients,
             "device": work.device, "burn_in": 0, "min_clients": min(2, work.clients),
             **work.settings,
         }  # fmt: skip

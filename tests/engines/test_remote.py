@@ -29,7 +29,8 @@ def result(events, settings):
     {"method": "mfcl"}, {"method": "fedcil"},
     {"method": "loss", "keep": "weighted", "label_noise": 0.2, "input_noise": 0.2},
     {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key"},
-    {"method": "bi", "keep": "diverse", "replay_draw": "class"},
+    {"method": "bi", "keep": "diverse", "replay_draw": "class"}, {"protocol": "strong"},
+    {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0},
 ], ids=str)  # fmt: skip
 def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}

@@ -9,7 +9,7 @@ from ofcl.settings.files import load_settings, parse_override
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"keep": "botom"}, "unknown keep 'botom'; expected one of bottom, top. Did you mean 'bot"),
+        ({"keep": "botom"}, "unknown keep 'botom'; expected one of bottom, .*Did you mean 'bot"),
         ({"aggregation": "fedavgg"}, "unknown aggregation.*Did you mean 'fedavg'"),
         ({"protocol": "soun"}, "unknown protocol 'soun'.*Did you mean 'sound'"),
         ({"batchsize": 3}, "unknown setting 'batchsize'; did you mean batch_size"),

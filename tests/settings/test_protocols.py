@@ -1,4 +1,4 @@
-"""Every row of the table in docs/protocols.md: what `sound` and `published` really do."""
+"""Every row of the table in docs/protocols.md: what `strong`, `sound` and `published` really do."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 import ofcl.uncertainty.scorer
 from ofcl import Batch, build_scenario, make_settings
 from ofcl.assembly.dealing import build_shares
-from ofcl.assembly.make_client import build_dataset_client, build_schedule
+from ofcl.assembly.make_client import build_barrier, build_dataset_client, build_schedule
 from ofcl.assembly.make_learner import build_perturbation
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.resolve import resolve
@@ -265,3 +265,54 @@ def test_task_order(protocol):
         for client in (0, 1)
     ]
     assert orders[0] == orders[1] != orders[2] == orders[3]
+
+
+OWN_ROWS = {
+    "protocol", "fit", "method", "replay", "replay_ratio", "loss", "augment", "augmented",
+    "contrast", "distil", "closing_round", "model", "width", "burn_in", "previous", "steps", "q",
+}  # fmt: skip
+"""The settings of the rows in which `strong` is not `sound`."""
+
+
+def test_strong_is_sound_but_for_the_rows_that_say_so():
+    strong, sound = (dict(make_settings({"protocol": name})) for name in ("strong", "sound"))
+    assert {name for name in strong if strong[name] != sound[name]} <= OWN_ROWS
+    assert (strong["method"], sound["method"]) == ("cbr", "bi")
+    assert (strong["replay"], strong["replay_ratio"]) == ("all", 3.0)
+    assert (sound["replay"], sound["replay_ratio"]) == ("past", 1.0)
+    assert (strong["burn_in"], strong["closing_round"], strong["augmented"]) == (0, "task", "all")
+
+
+def test_strong_replays_three_samples_for_each_new_one_in_every_step():
+    learner = client_for("strong", steps=2, augment="none", contrast=0.0, memory=40).learner
+    for seed in range(4):
+        learner.learn(batch_of([0, 1], task=0, seed=seed), [0, 1])
+    seen = []
+    learner.model.register_forward_hook(lambda module, args, out: seen.append(args[0].clone()))
+    learner.learn(batch_of([2, 3], task=1, seed=1), [2, 3])
+    assert [len(x) for x in seen] == [40, 40]
+    assert torch.equal(seen[0][:10], seen[1][:10])
+    assert not torch.equal(seen[0][10:], seen[1][10:])
+
+
+def test_strong_changes_new_and_replayed_images_alike():
+    learner = client_for("strong", steps=2, augment="strong").learner
+    learner.learn(batch_of([0, 1], task=0), [0, 1])
+    seen = []
+    learner.model.register_forward_hook(lambda module, args, out: seen.append(args[0].clone()))
+    batch = batch_of([2, 3], task=1, seed=1)
+    learner.learn(batch, [2, 3])
+    first, _ = learner.memory.at(torch.arange(10))
+    assert [len(x) for x in seen] == [40, 40]  # two views of ten new and ten replayed ones
+    for x in seen:
+        assert not any(torch.equal(image, as_it_came) for image in x for as_it_came in first)
+        assert not any(torch.equal(image, as_it_came) for image in x for as_it_came in batch.x)
+
+
+@pytest.mark.parametrize("protocol", ["strong", "sound", "published"])
+def test_the_end_of_a_task(protocol):
+    settings = settings_for(protocol)
+    assert build_barrier(settings) == ("before-test" if protocol == "strong" else "none")
+    assert build_barrier(settings_for(protocol, stagger=3)) == (
+        "at-end" if protocol == "strong" else "none"
+    )
