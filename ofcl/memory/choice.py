@@ -16,30 +16,36 @@ from ofcl.memory.table import Table
 from ofcl.seeds import scattered
 
 Priority = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""The keys (n,) of samples, and the numbers of their arrivals (n,) → priorities (n,); whoever has
-the largest would go first."""
+"""The keys (n,) of samples, and the numbers of their arrivals (n,) → priorities (n,); the samples
+with the largest priorities leave the memory first."""
 
 Thinning = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""The priorities (n,) of a class's samples, the distances between them (n, n), infinite where
-nobody has measured, and how many may stay → a mask of those that stay (n,)."""
+"""The priorities (n,) of a class's samples, the distances between the samples (n, n), infinite if
+not measured, and the number of samples that may stay → a mask of the samples that stay (n,)."""
 
 MOST_COMPARED = 64  # samples of a class whose distances are measured with a mini-batch
 LEAST_SCORE = 1e-12  # a power of zero would be infinite, or not a number
 
 
 def keep_key(key: np.ndarray, arrival: np.ndarray) -> np.ndarray:
-    """Returns the keys themselves: the smallest stay."""
+    """Returns the keys unchanged, as priorities: the samples with the smallest keys stay.
+
+    Args:
+        key: The key of each sample (n,).
+        arrival: Not used; every `Priority` takes the numbers of the samples' arrivals.
+    """
     return key
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which samples of a class stay.
+    """The rule by which a policy chooses the samples of a class that stay in a memory.
 
     Args:
-        priority: Turns keys into priorities; those with the smallest stay.
-        thinning: Chooses among all samples of a class at once instead; None: by priority alone.
-        by_distance: Whether the thinning looks at the distances between samples.
+        priority: Turns keys into priorities; the samples with the smallest priorities stay.
+        thinning: Chooses among all samples of a class at once, given their priorities; None: the
+            smallest priorities decide.
+        by_distance: Whether the thinning needs the distances between samples.
     """
 
     priority: Priority = keep_key
@@ -53,9 +59,13 @@ class Choice:
 
         Args:
             key: The key of each sample (n,).
-            arrival: The number of its arrival (n,).
-            distances: The distances between samples (n, n); empty unless `by_distance`.
-            room: How many may stay.
+            arrival: The number of each sample's arrival (n,).
+            distances: The distances between samples (n, n), infinite if not measured; empty unless
+                `by_distance`.
+            room: The number of samples that may stay.
+
+        Returns:
+            The indices of the samples (n,): the first `room` of them stay.
         """
         priority = self.priority(key, arrival)
         if self.thinning is None:
@@ -64,12 +74,12 @@ class Choice:
 
 
 def weighted(beta: float, seed: int) -> Choice:
-    """Makes the choice of a weighted reservoir: samples are drawn, some of them more likely.
+    """Makes the choice of a weighted reservoir: a random draw, with weights by the samples' scores.
 
-    A sample goes by an exponential draw of its own times score^β, so that it stays with a weight of
-    score^−β (Efraimidis & Spirakis 2006); the priority is the logarithm of this product. β = 0
-    draws as CBR does, β < 0 prefers uncertain samples, and a large β keeps the least uncertain as
-    `bottom` does. The draw belongs to the sample: it is the same when the sample is scored again.
+    A sample stays with a weight of score^−β (Efraimidis & Spirakis 2006). Its priority is the
+    logarithm of score^β times an exponential random number. β = 0 draws as CBR does, β < 0 prefers
+    uncertain samples, and a large β keeps the least uncertain as `bottom` does. The random number
+    depends on the seed and the sample's arrival: it is the same when the sample is scored again.
 
     >>> scores, arrivals = np.array([1.0, 4.0]), np.array([7, 7])
     >>> even, uncertain = (weighted(beta, seed=1).priority(scores, arrivals) for beta in (0, -0.5))
@@ -78,7 +88,7 @@ def weighted(beta: float, seed: int) -> Choice:
 
     Args:
         beta: The power β of the score.
-        seed: The seed of the draws, different for each client.
+        seed: The seed of the random numbers, different for each client.
     """
 
     def priority(key: np.ndarray, arrival: np.ndarray) -> np.ndarray:
@@ -90,13 +100,21 @@ def weighted(beta: float, seed: int) -> Choice:
 
 
 def thin_evenly(priority: np.ndarray, distances: np.ndarray, room: int) -> np.ndarray:
-    """Spreads the samples that stay over the range of their priorities.
+    """Chooses samples that are spread evenly over the range of their priorities.
 
-    The sample whose two neighbours in this range are nearest to each other goes, and so on. The
-    two ends of the range stay.
+    With the samples in the order of their priorities, the one whose two neighbours are nearest to
+    each other goes, again and again until `room` samples are left. The first and the last stay.
 
     >>> thin_evenly(np.array([0.0, 1.0, 5.0, 9.0, 10.0]), np.empty(0), 3).tolist()
     [True, False, True, False, True]
+
+    Args:
+        priority: The priority of each sample of a class (n,).
+        distances: Not used; every `Thinning` takes the distances between samples.
+        room: The number of samples that stay.
+
+    Returns:
+        A mask of the samples that stay (n,).
     """
     order = np.argsort(priority, kind="stable")
     while len(order) > room:
@@ -108,11 +126,23 @@ def thin_evenly(priority: np.ndarray, distances: np.ndarray, room: int) -> np.nd
 
 
 def thin_nearest(priority: np.ndarray, distances: np.ndarray, room: int) -> np.ndarray:
-    """Keeps samples apart: of the two that are nearest, the one of larger priority goes.
+    """Chooses samples that are far from each other.
+
+    Of the two samples nearest to each other, the one with the larger priority goes, again and again
+    until `room` samples are left. If no distance between the remaining ones was measured, the
+    sample with the largest priority goes.
 
     >>> apart = np.array([[0, 1, 9], [1, 0, 8], [9, 8, 0]], dtype=float)
     >>> thin_nearest(np.array([0.2, 0.1, 0.3]), apart, 2).tolist()
     [False, True, True]
+
+    Args:
+        priority: The priority of each sample of a class (n,).
+        distances: The distances between the samples (n, n), infinite if not measured.
+        room: The number of samples that stay.
+
+    Returns:
+        A mask of the samples that stay (n,).
     """
     apart = distances.copy()
     np.fill_diagonal(apart, np.inf)
@@ -136,12 +166,15 @@ DIVERSE = Choice(thinning=thin_nearest, by_distance=True)
 
 
 def rows_to_compare(table: Table, crowded: Sequence[np.ndarray], moment: int) -> np.ndarray:
-    """Returns the rows whose distances are measured: of a large class, a draw of them.
+    """Chooses the rows whose distances are measured: at most 64 of each crowded class, at random.
 
     Args:
         table: The memory's table.
         crowded: The rows of each class that has more samples than room.
-        moment: A number that is another one with every mini-batch, and so is the draw.
+        moment: A number that differs from mini-batch to mini-batch; so the random choice does too.
+
+    Returns:
+        The rows in ascending order; empty if no class is crowded.
     """
     some = [np.empty(0, dtype=np.int64)]
     for rows in crowded:

@@ -19,11 +19,11 @@ from ofcl.state import State
 
 
 class Contents:
-    """The samples in a memory.
+    """The samples in a memory: the store with the samples, and the table with facts about them.
 
     Args:
-        size: How many samples fit in.
-        device: Where the samples lie; None: where the first one is.
+        size: The number of samples that fit in.
+        device: The device that keeps the samples; None: the device of the first sample.
     """
 
     def __init__(self, size: int, device: torch.device | None) -> None:
@@ -37,16 +37,18 @@ class Contents:
         return np.flatnonzero(self.used)
 
     def enter(self, x: Tensor, y: np.ndarray, task: int, first: int) -> np.ndarray:
-        """Enters a mini-batch in the table, behind the places.
+        """Enters the facts about a mini-batch in the table, in rows behind those of the places.
+
+        The samples are not stored yet.
 
         Args:
-            x: The samples (n, …).
+            x: The samples (n, …); at the first call, the store makes room for samples like these.
             y: Their classes (n,).
             task: The task in which they arrive.
-            first: The number of the first one's arrival.
+            first: The number of the first sample's arrival; the others follow one by one.
 
         Returns:
-            The rows of the mini-batch.
+            The rows of the mini-batch in the table (n,).
         """
         self.store.reserve(x)
         table, n = self.table, len(y)
@@ -58,11 +60,14 @@ class Contents:
         return new
 
     def join(self, new: np.ndarray, balanced: bool) -> tuple[dict[int, np.ndarray], list[int]]:
-        """Returns all rows by class, the new ones last, and the classes of the new ones.
+        """Groups the table's rows by class: those of remembered samples and those of a mini-batch.
 
         Args:
-            new: The rows of a mini-batch.
+            new: The rows of the mini-batch.
             balanced: Whether classes are told apart; otherwise all rows count as class 0.
+
+        Returns:
+            The rows of each class, the mini-batch's last; and the classes that the mini-batch has.
         """
         none = new[:0]
         joined = {
@@ -72,7 +77,13 @@ class Contents:
         return self._places_of | joined, list(joined)
 
     def samples_at(self, rows: np.ndarray, offered: Tensor) -> Tensor:
-        """Returns the samples of these rows: remembered ones, then those of the offered batch."""
+        """Returns the samples of some rows of the table.
+
+        Args:
+            rows: The rows: first those of remembered samples, then those of the mini-batch on
+                offer.
+            offered: All samples of the mini-batch on offer (n, …).
+        """
         remembered, new = rows[rows < self.size], rows[rows >= self.size] - self.size
         if len(new) < len(offered):
             offered = offered.index_select(0, to_device(new, offered.device))
@@ -81,10 +92,13 @@ class Contents:
         return torch.cat([self.store.take(remembered), offered])
 
     def settle(self, offer: Offer) -> np.ndarray:
-        """Keeps the samples that stay of an offer, and of those that were there.
+        """Decides which samples stay, drops the others, and stores the new ones that stay.
+
+        Args:
+            offer: The mini-batch on offer, with its keys.
 
         Returns:
-            The keys of the samples that go.
+            The keys of the dropped samples, remembered or new.
         """
         self._places_of, going = offer.decide(self.table)
         keys: np.ndarray = self.table.key[going]
@@ -93,7 +107,11 @@ class Contents:
         return keys
 
     def forget_before(self, oldest: int) -> None:
-        """Forgets the samples that arrived before the one of this number."""
+        """Drops the samples that arrived before a given one.
+
+        Args:
+            oldest: The arrival number of the oldest sample that stays.
+        """
         young = self.table.id >= oldest
         if young[: self.size][self.used].all():
             return
@@ -102,7 +120,7 @@ class Contents:
         self._places_of = {c: places for c, places in staying.items() if len(places)}
 
     def state(self) -> State:
-        """Returns the samples, class by class, for a checkpoint."""
+        """Returns the samples, their places and the facts about them, for a checkpoint."""
         ordered = np.concatenate([np.empty(0, dtype=np.int64), *self._places_of.values()])
         places = torch.from_numpy(ordered)
         columns = self.table.columns().items()
@@ -113,7 +131,12 @@ class Contents:
         }
 
     def load_state(self, state: State, balanced: bool) -> None:
-        """Puts back what `state` returned; `balanced` as for `join`."""
+        """Puts back what `state` returned.
+
+        Args:
+            state: The state of the whole memory, which includes what `state` returned.
+            balanced: Whether classes are told apart; otherwise all samples count as class 0.
+        """
         places: np.ndarray = state["places"].numpy()
         for name, column in self.table.columns().items():
             column[places] = state["samples"][name].numpy()
@@ -126,13 +149,14 @@ class Contents:
             self.store.put(places, x, rows, self.table.y[places])
 
     def _by_class(self, rows: np.ndarray, balanced: bool) -> dict[int, np.ndarray]:
+        """Groups rows of the table by class; if not `balanced`, all rows are in class 0."""
         if not balanced:
             return {0: rows}
         y = self.table.y[rows]
         return {int(c): rows[y == c] for c in np.unique(y)}
 
     def _move_in(self, offer: Offer) -> None:
-        """Moves the rows that stay of an offer to free places; no other sample moves."""
+        """Stores the samples of an offer that stay, at free places; no other sample moves."""
         arriving = {}
         for c in offer.classes:
             if c in self._places_of and (new := self._places_of[c] >= self.size).any():

@@ -13,8 +13,8 @@ class Expiry:
     """Says which samples of a memory are too old to stay.
 
     Args:
-        age: A sample goes when so many others have arrived after it; None: it may stay.
-        days: A sample goes after so many days; None: it may stay.
+        age: The number of later arrivals after which a sample is too old; None: no limit.
+        days: The number of days after which a sample is too old; None: no limit.
     """
 
     def __init__(self, age: int | None, days: float | None) -> None:
@@ -23,13 +23,16 @@ class Expiry:
 
     @property
     def never(self) -> bool:
-        """Whether samples may become as old as they like."""
+        """Whether no sample is ever too old: neither limit is set."""
         return self.age is None and self.days is None
 
     def note_arrival(self, number: int) -> None:
-        """Notes that the sample of this number arrives now.
+        """Notes the current time as the arrival of a sample; does nothing without a limit in days.
 
-        Arrivals within a thousandth of the allowed time are one entry, so that entries stay few.
+        Arrivals within a thousandth of this limit are one entry, so that entries stay few.
+
+        Args:
+            number: The number of the sample's arrival in the stream: 0, 1, …
         """
         if self.days is None:
             return
@@ -38,10 +41,10 @@ class Expiry:
             self._arrivals.append((number, now))
 
     def oldest(self, arrived: int) -> int:
-        """Returns the number of the first sample that may stay.
+        """Returns the arrival number of the oldest sample that may stay; it may be below 0.
 
         Args:
-            arrived: How many samples have arrived so far.
+            arrived: The number of samples that have arrived so far.
         """
         oldest = 0 if self.age is None else arrived - self.age
         if self.days is None:
@@ -51,9 +54,13 @@ class Expiry:
         return max(oldest, self._arrivals[0][0] if self._arrivals else arrived)
 
     def state(self) -> list[list[float]]:
-        """Returns the noted arrivals, for a checkpoint."""
+        """Returns the noted arrivals, for a checkpoint: [number of the sample, time in seconds] each."""
         return [list(arrival) for arrival in self._arrivals]
 
     def load_state(self, state: Iterable[tuple[int, float]]) -> None:
-        """Puts back what `state` returned."""
+        """Puts back the noted arrivals.
+
+        Args:
+            state: The arrivals that `state` returned.
+        """
         self._arrivals = deque((int(number), float(when)) for number, when in state)

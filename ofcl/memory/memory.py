@@ -5,8 +5,8 @@ the others (`even_shares`). Where a class has more samples than its share, those
 keys stay; a `Policy` says what the key is. A reservoir is the same with a random key and all
 samples in one class.
 
-Which samples of a mini-batch stay is decided when somebody asks for the memory, or when the next
-mini-batch comes. So nobody waits for keys that are still on their way from a GPU.
+Which samples of a mini-batch stay is decided when the memory is next read, or when the next
+mini-batch comes. So nothing waits for keys that are still on their way from a GPU.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ class Memory:
     [0, 0, 1, 1]
 
     Args:
-        size: How many samples fit in.
-        policy: Which samples stay.
-        generator: Where the draws for replay come from.
-        rule: How the room is split over the classes; `released` is the paper's released code.
-        device: Where the samples lie; None: where the first one is.
-        age: A sample is forgotten when so many others have arrived after it; None: never.
-        days: A sample is forgotten after so many days; None: never.
-        replay_draw: How samples are drawn for replay: all alike, class by class, or uncertain ones
-            more often.
+        size: The number of samples that fit in.
+        policy: Decides which samples stay.
+        generator: The generator of the draws for replay.
+        rule: How the room is split over the classes: `even` by `even_shares`, `released` as in the
+            paper's released code, by `released_shares`.
+        device: The device that keeps the samples; None: the device of the first sample.
+        age: The number of later arrivals after which a sample is forgotten; None: no limit.
+        days: The number of days after which a sample is forgotten; None: no limit.
+        replay_draw: How samples are drawn for replay: all alike (`uniform`), class by class
+            (`class`), or uncertain ones more often (`key`).
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class Memory:
 
     @property
     def ahead(self) -> bool:
-        """Whether keys can be computed before the gradient steps, which do not change them."""
+        """Whether the gradient steps of a mini-batch leave its keys as they are.
+
+        Then the keys can be computed before the steps.
+        """
         return self.policy.scorer is None or self.policy.scorer.frozen
 
     def __len__(self) -> int:
@@ -83,19 +87,24 @@ class Memory:
 
     @property
     def samples(self) -> Samples:
-        """Class, task, arrival and key of the remembered samples."""
+        """Facts about the remembered samples: class, task, arrival, key, staleness of the key."""
         contents = self._settled()
         places, columns = contents.places(), contents.table.columns().items()
         return Samples(**{name: torch.from_numpy(column[places]) for name, column in columns})
 
     @property
     def x(self) -> Tensor:
-        """The remembered samples themselves, in the order of `samples`."""
+        """The remembered samples themselves (n, …), in the order of `samples`."""
         contents = self._settled()
         return contents.store.x[torch.from_numpy(contents.places())]
 
     def class_counts(self) -> list[list[int]]:
-        """Counts the samples: [task in which they arrived, class, how many]."""
+        """Counts the remembered samples of each class and task.
+
+        Returns:
+            `[task in which the samples arrived, class, number of samples]`, sorted; [] if the
+            memory is empty.
+        """
         contents = self._settled()
         places = contents.places()
         task, y = contents.table.task[places], contents.table.y[places]
@@ -107,25 +116,33 @@ class Memory:
     held = class_counts  # its name before
 
     def update(self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()) -> None:
-        """Offers a mini-batch to the memory, and computes the keys that decide who stays.
+        """Offers a mini-batch to the memory, and computes the keys that decide which samples stay.
 
         Args:
             x: The samples (n, …).
             y: Their classes (n,), on the CPU.
             task: The task in which they arrive; None counts as the first.
-            current: The classes of the task so far; only the rule `released` asks.
+            current: The classes of the current task so far; only the rule `released` uses them.
         """
         self.set_keys([self.policy.keys(*some) for some in self.offer(x, y, task, current)])
 
     def offer(
         self, x: Tensor, y: Tensor, task: int | None, current: Iterable[int] = ()
     ) -> list[Unkeyed]:
-        """Offers a mini-batch without its keys; `set_keys` has to come next.
+        """Offers a mini-batch to the memory, and leaves the computing of keys to the caller.
 
-        So the keys of several clients can be computed at once. Arguments as `update`.
+        The caller hands the keys to `set_keys`. So it can compute the keys of several clients at
+        once.
+
+        Args:
+            x: The samples (n, …).
+            y: Their classes (n,), on the CPU.
+            task: The task in which they arrive; None counts as the first.
+            current: The classes of the current task so far; only the rule `released` uses them.
 
         Returns:
-            The samples whose keys decide who stays, in groups that are computed at once.
+            The samples whose keys are needed to decide which samples stay, in groups. The keys of a
+            group are computed in one call. [] if no keys are needed.
         """
         contents, policy = self._settled(), self.policy
         if not self._expiry.never:
@@ -156,14 +173,27 @@ class Memory:
         ]
 
     def set_keys(self, keys: Iterable[Tensor]) -> None:
-        """Takes the keys of the samples that `offer` returned, on their device."""
+        """Takes the keys of the samples that `offer` returned.
+
+        Args:
+            keys: For each group of samples, their keys (n,), on the device that computed them.
+        """
         assert self._offer is not None
         self._offer.keys.extend(map(Transfer, keys))
 
     def _compared(
         self, crowded: list[np.ndarray], offered: Tensor
     ) -> tuple[np.ndarray, Transfer] | None:
-        """Measures how far the samples of crowded classes are from each other."""
+        """Measures the distances between the samples of each crowded class, or of a draw of them.
+
+        Args:
+            crowded: The table's rows of each class that has more samples than room.
+            offered: The samples of the mini-batch on offer (n, …).
+
+        Returns:
+            The rows that were compared, and the distances between them (rows, rows); None if no
+            class is crowded, or the policy has no scorer.
+        """
         rows = rows_to_compare(self._contents.table, crowded, self._arrived)
         if self.policy.scorer is None or not len(rows):
             return None
@@ -171,12 +201,12 @@ class Memory:
         return rows, Transfer(self.policy.scorer.distances_between(samples))
 
     def draw(self, n: int, exclude_task: int | None = None, times: int = 1) -> Tensor:
-        """Draws the places of different samples at random.
+        """Draws samples for replay: the places of different samples, at random.
 
         Args:
-            n: How many; fewer if the memory has fewer.
-            exclude_task: The task of which no samples are drawn; None: of all.
-            times: How often, each time anew.
+            n: The number of samples in a draw; fewer are drawn if the memory has fewer.
+            exclude_task: The task whose samples are not drawn; None: samples of all tasks are.
+            times: The number of draws; each is made from all samples.
 
         Returns:
             Places (times, n), for `at`.
@@ -189,7 +219,14 @@ class Memory:
         return torch.from_numpy(places)[torch.stack([order[:n] for order in orders])]
 
     def _replay_order(self, places: np.ndarray) -> Tensor:
-        """Draws an order of the samples at these places, in which they are replayed."""
+        """Draws the order in which samples are replayed.
+
+        Args:
+            places: The places of the samples (n,).
+
+        Returns:
+            The indices (n,) of `places` in that order.
+        """
         table = self._contents.table
         match self._replay_draw:
             case "uniform":
@@ -202,27 +239,38 @@ class Memory:
                 return uncertain_first(uncertain, self._generator)
 
     def at(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the samples at these places, and their classes."""
+        """Returns the samples at some places, and their classes.
+
+        Args:
+            places: Places that `draw` returned, as one draw (n,) or all of them (times, n).
+        """
         store = self._contents.store
         return store.x[places], store.y[places]
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the model that scores outputs for new classes, if there is one.
+        """Adds outputs for new classes to the model that scores; does nothing if no model does.
 
         Args:
-            classes: How many classes there are now.
+            classes: The number of classes now.
             seed: The run's seed, from which new outputs start.
         """
         if self.policy.scorer is not None:
             self.policy.scorer.grow(classes, seed)
 
     def before_round(self) -> None:
-        """Lets the scorer follow its model; the client is about to take the global model."""
+        """Tells the scorer that the client is about to take the global model.
+
+        A scorer that scores by the model from before a round copies the model now.
+        """
         if self.policy.scorer is not None:
             self.policy.scorer.round_passed("before-round")
 
     def after_round(self) -> None:
-        """Marks all keys as stale; the client has taken the global model."""
+        """Marks all keys as stale, because the client has just taken the global model.
+
+        A scorer that scores by the model from after a round copies the model now. If keys are
+        ranks, samples that arrive from now on are ranked among themselves.
+        """
         contents = self._settled()
         if self.policy.scorer is not None:
             self.policy.scorer.round_passed("after-round")
@@ -231,7 +279,7 @@ class Memory:
         contents.table.stale[:] = True
 
     def state(self) -> State:
-        """Returns everything, for a checkpoint."""
+        """Returns the samples, the scorer and everything else that changes, for a checkpoint."""
         contents = self._settled().state()  # first: it changes the ranks
         ranks = {} if self.policy.ranks is None else {"ranks": self.policy.ranks.state()}
         return {
@@ -245,7 +293,11 @@ class Memory:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Puts the memory back into a state that it was in.
+
+        Args:
+            state: The state that `state` returned.
+        """
         self._generator.set_state(state["generator"])
         if self.policy.scorer is not None:
             self.policy.scorer.load_state(state["scorer"])
@@ -258,7 +310,14 @@ class Memory:
         self._contents.load_state(state, self.policy.balanced)
 
     def _crowded_shares(self, counts: Mapping[int, int]) -> dict[int, int]:
-        """Returns the room of each class that has more samples than room."""
+        """Returns the room of each crowded class: one that has more samples than room.
+
+        Args:
+            counts: The number of samples of each class, remembered or on offer.
+
+        Returns:
+            The room by class; {} until more samples have arrived than fit in.
+        """
         # The released code fills the memory once; what rounding down empties later stays empty.
         if self._arrived <= self.size:
             return {}
@@ -268,7 +327,7 @@ class Memory:
         return {c: share for c, share in shares.items() if counts[c] > share}
 
     def _settled(self) -> Contents:
-        """Returns the contents, after it is decided which samples of the last offer stay."""
+        """Decides which samples of the last offer stay, unless that is decided; returns the contents."""
         offer, self._offer = self._offer, None
         if offer is not None:
             keys = self._contents.settle(offer)

@@ -14,20 +14,22 @@ from ofcl.memory.table import Table
 
 @dataclass(frozen=True)
 class Offer:
-    """A mini-batch of which it is not decided yet which samples stay.
+    """A mini-batch on offer to a memory: it is not decided yet which of its samples stay.
 
-    Its keys may still be on their way from the device; nobody waits for them before `decide`.
+    Its keys may still be on their way from the device; nothing waits for them before `decide`.
 
     Args:
-        x: The samples (n, …).
-        classes: The classes of the mini-batch.
-        rows: The rows of the table by class, of the remembered samples and of those on offer.
-        shares: The room of each crowded class: one that has more rows than its share.
-        by_key: The crowded classes of which the smallest keys stay; of others, the first rows do.
+        x: The samples of the mini-batch (n, …).
+        classes: The classes that the mini-batch has.
+        rows: The table's rows of each class: those of remembered samples, then of the mini-batch.
+        shares: The room of each crowded class: one that has more rows than room.
+        by_key: The crowded classes of which the policy chooses the rows that stay, by their keys;
+            of the other crowded classes, the first rows stay.
         to_key: Groups of rows whose keys are computed anew.
-        policy: Which samples stay.
-        compared: Rows, and the distances between their samples; None if nobody asks for them.
-        keys: The keys of each group of `to_key`.
+        policy: Decides which samples stay.
+        compared: The rows whose distances were measured, in ascending order, and the distances
+            between them (rows, rows); None if the policy needs no distances.
+        keys: The new keys of each group of `to_key`.
     """
 
     x: Tensor
@@ -41,10 +43,13 @@ class Offer:
     keys: list[Transfer] = field(default_factory=list)
 
     def decide(self, table: Table) -> tuple[dict[int, np.ndarray], np.ndarray]:
-        """Decides which rows stay, after it has written the new keys into the table.
+        """Writes the new keys into the table, and decides which rows stay.
+
+        Args:
+            table: The memory's table, which is changed.
 
         Returns:
-            The rows that stay, by class in ascending order, and the rows that go.
+            The rows that stay, by class, with the classes in ascending order; and the rows that go.
         """
         for rows, transfer in zip(self.to_key, self.keys, strict=True):
             keys = transfer.numpy()
@@ -64,7 +69,14 @@ class Offer:
         return staying, np.concatenate(going)
 
     def _distances(self, rows: np.ndarray) -> np.ndarray:
-        """Returns the distances between the samples of a class, infinite where not measured."""
+        """Returns the distances between the samples of a class.
+
+        Args:
+            rows: The n rows of the class.
+
+        Returns:
+            Distances (n, n), infinite where none was measured; (0, 0) if the policy needs none.
+        """
         if self.compared is None:
             return np.empty((0, 0))
         measured, transfer = self.compared

@@ -32,22 +32,31 @@ class Unkeyed(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyByScore:
-    """A key that is the uncertainty of a sample, so that the least uncertain stay, or the most.
+    """A key by a score: of each class the least uncertain samples stay, or the most uncertain.
 
     Args:
-        scorer: Computes the uncertainty.
-        top: Whether the most uncertain samples stay.
+        scorer: Computes the uncertainty of samples.
+        top: True: the most uncertain samples stay; False: the least uncertain.
     """
 
     scorer: Scorer
     top: bool = False
 
     def __call__(self, x: Tensor, *y: Tensor) -> Tensor:
-        """Computes the keys (n,) of samples (n, …), whose classes some scores want to know."""
+        """Computes the keys of samples (n,).
+
+        Args:
+            x: The samples (n, …).
+            y: Their classes (n,), on the CPU, for a labelled score; nothing for others.
+        """
         return self.of(self.scorer.uncertainty_of(x, *y))
 
     def of(self, uncertainty: Tensor) -> Tensor:
-        """Turns uncertainties into keys."""
+        """Turns uncertainties into keys: negative ones if the most uncertain samples stay.
+
+        Args:
+            uncertainty: The uncertainty of each sample (n,).
+        """
         return -uncertainty if self.top else uncertainty
 
 
@@ -56,8 +65,8 @@ Rekey = Literal["never", "on-arrival", "at-risk", "every-round", "every-batch"]
 
 - `never`: a key is computed once, when it is needed, and kept.
 - `on-arrival`: a key is computed once, when the sample arrives, and kept.
-- `at-risk`: after a round, with every mini-batch for the samples that would go first, half as many
-  as it has samples.
+- `at-risk`: after a round, with every mini-batch: for the samples that would leave the memory
+  first, half as many as the mini-batch has samples, and for the mini-batch itself.
 - `every-round`: after a round, once for all samples.
 - `every-batch`: with every mini-batch for all samples.
 """
@@ -65,17 +74,17 @@ Rekey = Literal["never", "on-arrival", "at-risk", "every-round", "every-batch"]
 
 @dataclass(frozen=True)
 class Policy:
-    """Which samples a memory keeps: of each class those with the smallest keys.
+    """The rule by which a memory decides which samples stay; by default, the smallest keys do.
 
     Args:
         key: Computes the keys of samples.
         balanced: Whether every class has a share of the room; otherwise all samples compete.
         rekey: When keys are computed anew.
-        scorer: The model that the keys depend on, if they depend on one.
+        scorer: Computes the scores that the keys are made of; None: the keys need no model.
         labelled: Whether the key depends on the samples' classes too.
-        choice: Which samples of a class stay, given their keys; by default those with the smallest.
-        ranks: Turns keys into ranks among keys of the same time; None: they stay as they are. Keys
-            must be computed on arrival.
+        choice: Which samples of a class stay, given their keys.
+        ranks: Turns keys into ranks among the keys since the last round; None: keys stay as they
+            are. Ranks need the `rekey` of `on-arrival`.
         reversed: Whether a small key means that a sample is uncertain.
     """
 
@@ -89,14 +98,22 @@ class Policy:
     reversed: bool = False
 
     def keys(self, x: Tensor, y: Tensor) -> Tensor:
-        """Computes the keys of samples (n, …) of the classes y (n,)."""
+        """Computes the keys of samples (n,).
+
+        Args:
+            x: The samples (n, …).
+            y: Their classes (n,), on the CPU.
+        """
         return self.key(x, y) if self.labelled else self.key(x)
 
 
 def random_key(generator: torch.Generator) -> Key:
-    """Returns a key drawn at random, with which a uniform sample stays.
+    """Makes a key that is a random number, so that every sample is equally likely to stay.
 
     Args:
-        generator: Where the keys are drawn from.
+        generator: The generator to draw from.
+
+    Returns:
+        The function that draws the keys (n,) of samples (n, …).
     """
     return lambda x: torch.rand(len(x), generator=generator)

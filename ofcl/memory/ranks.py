@@ -16,11 +16,11 @@ MOST_SCORES = 100  # of each class, that a score is compared with
 
 
 class Ranks:
-    """Turns scores into ranks from 0 to 1, among the samples of the same class and time.
+    """Turns scores into ranks from 0 to 1, among the scores of the same class since the last round.
 
-    A time is that between two rounds, in which the scoring model stays the same. A rank is the
-    share of the class's scores so far in this time that are smaller, with a draw for its own
-    place: at every time, ranks are spread evenly from 0 to 1.
+    A sample's rank is the share of these scores, at most the last 100, that are smaller than its
+    own. Its place among equal scores, its own included, is drawn at random. So the ranks of any
+    time between two rounds are spread evenly from 0 to 1.
 
     >>> ranks = Ranks(seed=0)
     >>> ranks.rank(np.array([5.0, 7.0, 6.0]), np.zeros(3, dtype=int), np.arange(3)).argsort()
@@ -35,12 +35,12 @@ class Ranks:
         self._scores: dict[int, np.ndarray] = {}  # of each class, since the last round
 
     def rank(self, scores: np.ndarray, y: np.ndarray, arrival: np.ndarray) -> np.ndarray:
-        """Returns the ranks (n,) of samples that have just arrived.
+        """Returns the ranks (n,) of samples that have just arrived, and remembers their scores.
 
         Args:
-            scores: Their scores (n,).
-            y: Their classes (n,).
-            arrival: The numbers of their arrivals (n,).
+            scores: The score of each sample (n,).
+            y: The class of each sample (n,).
+            arrival: The number of each sample's arrival (n,).
         """
         ranks, drawn = np.empty(len(scores)), scattered(self._seed, arrival)
         for c in np.unique(y):
@@ -53,7 +53,7 @@ class Ranks:
         return ranks.clip(0, 1)
 
     def begin_time(self) -> None:
-        """Forgets the scores so far: a round has passed, and another model scores."""
+        """Forgets all scores: a round has passed, and another model scores from now on."""
         self._scores = {}
 
     def state(self) -> State:
@@ -64,6 +64,10 @@ class Ranks:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Puts back the scores since the last round.
+
+        Args:
+            state: The scores that `state` returned.
+        """
         pairs = zip(state["classes"], state["scores"], strict=True)
         self._scores = {int(c): scores.numpy() for c, scores in pairs}

@@ -24,15 +24,19 @@ def rows_to_key(
     together: bool,
     priority: Priority = keep_key,
 ) -> list[np.ndarray]:
-    """Returns the rows whose keys are to be computed, in groups that are computed at once.
+    """Chooses the rows whose keys are computed when a mini-batch is offered to a memory.
 
     Args:
-        table: The keys so far, and whether a round has passed since they were computed.
+        table: The memory's table: the keys so far, and which of them are from before a round.
         rekey: When the policy computes keys anew.
         crowded: The rows of each crowded class.
         new: The rows of the mini-batch on offer.
-        together: Whether all crowded classes are one group, or each is its own.
-        priority: Of the policy's choice: who would go first.
+        together: Whether the rows of all crowded classes are one group; otherwise each class is
+            one.
+        priority: The priority of the policy's choice: samples with the largest would go first.
+
+    Returns:
+        Groups of rows; the keys of a group are computed in one call. [] if no keys are needed.
     """
     if rekey == "at-risk":
         at_risk = rows_at_risk(table, crowded, (len(new) + 1) // 2, priority)
@@ -54,9 +58,16 @@ def rows_to_key(
 def rows_at_risk(
     table: Table, crowded: Sequence[np.ndarray], most: int, priority: Priority = keep_key
 ) -> np.ndarray:
-    """Returns at most so many rows with a key from before a round: those that would go first.
+    """Returns rows that would leave the memory first and whose keys are from before the last round.
 
-    The largest priority of each class, then the second largest of each, and so on.
+    The row with the largest priority of each class comes first, then the second largest of each
+    class, and so on.
+
+    Args:
+        table: The memory's table.
+        crowded: The rows of each crowded class.
+        most: The largest number of rows to return.
+        priority: The priority of the policy's choice: samples with the largest would go first.
     """
 
     def negative(rows: np.ndarray) -> np.ndarray:

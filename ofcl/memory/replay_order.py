@@ -1,4 +1,4 @@
-"""Orders in which remembered samples are replayed: the first of them are."""
+"""Orders of the remembered samples: the first samples in an order are replayed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ ReplayDraw = Literal["uniform", "class", "key"]
 
 
 def class_by_class(y: np.ndarray, generator: torch.Generator) -> Tensor:
-    """Draws an order in which every class comes once before any comes twice, and so on.
+    """Draws a random order in which every class comes once before any class comes twice, and so on.
 
     Args:
-        y: The classes of the samples (n,).
-        generator: Where the order is drawn from.
+        y: The class of each sample (n,).
+        generator: The generator to draw from.
+
+    Returns:
+        The indices of the samples (n,), in that order.
     """
     shuffled = torch.randperm(len(y), generator=generator).numpy()
     classes = y[shuffled]
@@ -29,13 +32,17 @@ def class_by_class(y: np.ndarray, generator: torch.Generator) -> Tensor:
 
 
 def uncertain_first(uncertainty: np.ndarray, generator: torch.Generator) -> Tensor:
-    """Draws an order in which the weight of a sample is the rank of its uncertainty.
+    """Draws a random order in which uncertain samples tend to come first.
 
-    Of n samples the most uncertain is n times as likely to come first as the least uncertain.
+    The weight of a sample is the rank of its uncertainty: of n samples, the most uncertain is n
+    times as likely to come first as the least uncertain.
 
     Args:
-        uncertainty: Of the samples (n,); one that is not known, NaN, counts as in the middle.
-        generator: Where the order is drawn from.
+        uncertainty: The uncertainty of each sample (n,); NaN, not known, counts as in the middle.
+        generator: The generator to draw from.
+
+    Returns:
+        The indices of the samples (n,), in that order.
     """
     n = len(uncertainty)
     weight = np.empty(n)

@@ -17,8 +17,11 @@ def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
     {0: 4, 1: 2, 2: 3}
 
     Args:
-        counts: How many samples of each class there are.
-        size: How many samples fit in the memory.
+        counts: The number of samples of each class.
+        size: The number of samples that fit in the memory.
+
+    Returns:
+        The room of each class, in samples.
     """
     shares, left = {}, size
     for place, c in enumerate(sorted(counts, key=lambda c: (counts[c], -c))):
@@ -28,14 +31,17 @@ def even_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
 
 
 def released_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:
-    """Splits the room as the paper's released code does: rounded down, so some may stay empty.
+    """Splits the room as the paper's released code does: rounded down, so places may stay empty.
 
     >>> released_shares({0: 9, 1: 2, 2: 9}, 9)
     {0: 3, 1: 2, 2: 3}
 
     Args:
-        counts: How many samples of each class there are.
-        size: How many samples fit in the memory.
+        counts: The number of samples of each class.
+        size: The number of samples that fit in the memory.
+
+    Returns:
+        The room of each class, in samples.
     """
     small = {c: n for c, n in counts.items() if n <= size // len(counts)}
     others = len(counts) - len(small)

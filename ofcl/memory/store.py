@@ -10,11 +10,11 @@ from ofcl.compute.devices import to_device
 
 
 class Store:
-    """Room for samples and their classes at places 0, 1, … on the device.
+    """Room for samples and their classes, at places 0, 1, … on a device.
 
     Args:
-        places: How many samples fit in.
-        device: Where they lie; None: where the first one is.
+        places: The number of samples that fit in.
+        device: The device that keeps them; None: the device of the first sample.
     """
 
     def __init__(self, places: int, device: torch.device | None) -> None:
@@ -23,24 +23,32 @@ class Store:
         self.y = torch.empty(0, dtype=torch.long)  # (places,)
 
     def reserve(self, like: Tensor) -> None:
-        """Makes room for samples like these, if there is none yet."""
+        """Makes the tensors that the samples are kept in; does nothing if they are made already.
+
+        Args:
+            like: Samples (n, …) of the shape and type to be kept.
+        """
         if not len(self.x):
             self.x = like.new_zeros(self._places, *like.shape[1:], device=self._device)
             self.y = torch.zeros(self._places, dtype=torch.long, device=self.x.device)
 
     def put(self, places: np.ndarray, x: Tensor, rows: np.ndarray, y: np.ndarray) -> None:
-        """Puts samples in these places.
+        """Copies samples of a batch to some places.
 
         Args:
-            places: Where they go.
-            x: A batch on the device that they are in.
-            rows: Which samples of the batch they are.
-            y: Their classes.
+            places: The places (n,) to copy to.
+            x: The batch, on the store's device.
+            rows: The indices (n,) of the samples in the batch.
+            y: The classes of these samples (n,).
         """
         at, source, classes = to_device(np.stack([places, rows, y]), self.x.device)
         self.x.index_copy_(0, at, x.index_select(0, source))
         self.y.index_copy_(0, at, classes)
 
     def take(self, places: np.ndarray) -> Tensor:
-        """Returns the samples at these places."""
+        """Returns copies of the samples at some places.
+
+        Args:
+            places: The places (n,).
+        """
         return self.x.index_select(0, to_device(places, self.x.device))

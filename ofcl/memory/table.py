@@ -28,13 +28,13 @@ class Samples:
 
 
 class Table:
-    """The columns of `Samples` for every row of a memory.
+    """The facts in `Samples` about every sample of a memory and of the mini-batch on offer.
 
-    Row r is that of the sample at place r of the memory. The rows behind the last place are those
-    of the mini-batch on offer.
+    Row r is about the sample at place r of the memory. The rows behind the last place are about the
+    mini-batch on offer.
 
     Args:
-        places: How many places the memory has.
+        places: The number of places in the memory.
     """
 
     def __init__(self, places: int) -> None:
@@ -43,15 +43,24 @@ class Table:
         self.stale = np.zeros(places, dtype=bool)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns the columns by name."""
+        """Returns the columns by name; they have the names of the fields of `Samples`."""
         return vars(self)
 
     def enlarge(self, rows: int) -> None:
-        """Makes the table longer; the new rows' values are arbitrary."""
+        """Makes the table longer; the values in the new rows are arbitrary.
+
+        Args:
+            rows: The number of rows that the table has then.
+        """
         for name, column in self.columns().items():
             setattr(self, name, np.resize(column, rows))
 
     def copy_rows(self, source: np.ndarray, to: np.ndarray) -> None:
-        """Overwrites the rows `to` with the rows `source`, which stay as they are."""
+        """Copies rows of the table onto other rows.
+
+        Args:
+            source: The rows to copy, which do not change.
+            to: As many rows to overwrite.
+        """
         for column in self.columns().values():
             column[to] = column[source]
