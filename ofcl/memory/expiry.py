@@ -54,7 +54,7 @@ class Expiry:
         return max(oldest, self._arrivals[0][0] if self._arrivals else arrived)
 
     def state(self) -> list[list[float]]:
-        """Returns the noted arrivals, for a checkpoint: [number of the sample, time in seconds] each."""
+        """Returns the noted arrivals for a checkpoint: [number of the sample, time in seconds]."""
         return [list(arrival) for arrival in self._arrivals]
 
     def load_state(self, state: Iterable[tuple[int, float]]) -> None:

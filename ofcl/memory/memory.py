@@ -327,7 +327,7 @@ class Memory:
         return {c: share for c, share in shares.items() if counts[c] > share}
 
     def _settled(self) -> Contents:
-        """Decides which samples of the last offer stay, unless that is decided; returns the contents."""
+        """Decides, if need be, which samples of the last offer stay, and returns the contents."""
         offer, self._offer = self._offer, None
         if offer is not None:
             keys = self._contents.settle(offer)
