@@ -30,13 +30,14 @@ from ofcl.models import ACGAN_NAME
 
 @dataclass(frozen=True)
 class Generative:
-    """A method that makes images instead of remembering them.
+    """A method that makes images of past classes instead of remembering samples.
 
     Args:
-        client: Builds its learner for a client.
-        server: Builds its part at the server.
-        refuses: Says which images it can make, if not those of this shape.
-        model: The name of the model that it needs; None: any that has features and a head.
+        client: Builds the method's learner for a client.
+        server: Builds the method's part at the server.
+        refuses: Takes the shape of an image (C, H, W); returns None if the method can make such
+            images, else a few words about the images that it can make.
+        model: The name of the model that the method needs; None: any that has features and a head.
     """
 
     client: Callable[[GenerativeParts], Learner]
@@ -47,13 +48,13 @@ class Generative:
 
 @dataclass(frozen=True)
 class Method:
-    """A method that settings can name; without policy and generative parts it has no memory.
+    """A method that settings can name; without `policy` and `generative` it has no memory.
 
     Args:
-        summary: What it does, in a few words.
-        policy: Makes the policy of its memory.
-        generative: How it makes images, if it does so instead of remembering samples.
-        score: The name of the score by which its memory keeps samples, if it does.
+        summary: A few words about the method, for help texts.
+        policy: Makes the policy of the method's memory; None: it has no memory.
+        generative: The parts of a method that makes images; None: it makes none.
+        score: The name of the score by which the memory keeps samples; None: by no score.
     """
 
     summary: str
@@ -63,10 +64,10 @@ class Method:
 
 
 def scored(summary: str, score: str) -> Method:
-    """Makes a method that keeps, of each class, samples by a score.
+    """Makes a method whose memory chooses, within each class, the samples to keep by their score.
 
     Args:
-        summary: What it does, in a few words.
+        summary: A few words about the method, for help texts.
         score: The name of the score in `ofcl.uncertainty.scores`.
     """
     return Method(summary, policies.by_score(score), score=score)

@@ -19,7 +19,7 @@ CONTRAST, BRIGHTNESS, GREY = 0.4, 0.4, 0.2  # factor 1 ± 0.4, sum ± 0.4, share
 
 @dataclass(frozen=True)
 class FlipAndShift(Change):
-    """Images are flipped half of the time and shifted by up to an eighth of their side.
+    """An augmentation that flips half of the images and shifts all by up to an eighth of a side.
 
     Args:
         colours: Whether contrast (× 0.6 to 1.4 about the image's mean) and brightness (± 0.4, in
@@ -30,11 +30,29 @@ class FlipAndShift(Change):
     colours: bool = False
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws (1, n, 12) numbers: a homography, and what the colours need."""
+        """Draws the random numbers for a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+
+        Returns:
+            (1, n, 12): for each image the nine numbers of a homography (flip and shift), then
+            contrast, brightness and whether it becomes grey.
+        """
         return self.draw_many(shape, generator, 1)[0]
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape: (times, 1, n, 12)."""
+        """Draws the random numbers for several mini-batches of one shape.
+
+        Args:
+            shape: The shape of each mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+            times: The number of mini-batches.
+
+        Returns:
+            (times, 1, n, 12): the numbers that `draw` would return for each mini-batch.
+        """
         n, sides = shape[0], np.array(shape[-2:])
         u = torch.rand(times * n, 6, generator=generator).numpy()
         matrices = np.broadcast_to(np.eye(3, dtype=np.float32), (len(u), 3, 3)).copy()
@@ -50,7 +68,12 @@ class FlipAndShift(Change):
         return torch.from_numpy(numbers.astype(np.float32)).view(times, 1, n, -1)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes images (n, C, H, W) to as many others."""
+        """Returns changed images, one for each given image.
+
+        Args:
+            x: The images (n, C, H, W).
+            draws: The numbers (1, n, 12) that `draw` returned, on the same device.
+        """
         numbers = draws.flatten(0, 1)
         x = warp(x, numbers[:, :NUMBERS].reshape(-1, 3, 3), "nearest")
         if not self.colours:
@@ -63,19 +86,30 @@ class FlipAndShift(Change):
 
 @dataclass(frozen=True)
 class Noise(Change):
-    """Vectors get Gaussian noise.
+    """An augmentation that adds Gaussian noise to vectors.
 
     Args:
-        share: The deviation of the noise, as a share of the root mean square of a sample's numbers.
+        share: The standard deviation of the noise, as a share of the root mean square of the
+            numbers of a sample.
     """
 
     share: float = 0.1
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws normal numbers (1, n, …)."""
+        """Draws a standard normal number (1, n, …) for each number of a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, …).
+            generator: The generator to draw from.
+        """
         return torch.randn(1, *shape, generator=generator)
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes vectors (n, …) to as many others."""
+        """Returns vectors with noise, one for each given vector.
+
+        Args:
+            x: The vectors (n, …).
+            draws: The numbers (1, n, …) that `draw` returned, on the same device.
+        """
         size = x.flatten(1).pow(2).mean(1).sqrt().view(-1, *(1,) * (x.dim() - 1))
         return x + self.share * size * draws.flatten(0, 1)

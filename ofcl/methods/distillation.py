@@ -14,15 +14,17 @@ from ofcl.state import State
 
 
 class Distillation:
-    """Lets a copy of the model, as of the client's last round, teach it the replayed samples.
+    """A loss term that keeps predictions of replayed samples near those of a teacher.
 
-    The term is the divergence of the two softened predictions (Hinton et al. 2015). It is nothing
-    until the client's first round, as there is no global model to learn from before.
+    The teacher is a copy of the model as it was after the client's last round. The term is the
+    divergence of the two softened predictions (Hinton et al. 2015). It has no weight until the
+    client's first round, as no global model has come before.
 
     Args:
         model: The model that learns.
-        weight: The weight of the term.
-        temperature: Divides the logits of both; larger: unlikely classes count more.
+        weight: The weight of the term from the first round on.
+        temperature: Divides the logits of model and teacher; the larger it is, the more unlikely
+            classes count.
     """
 
     def __init__(self, model: nn.Module, weight: float, temperature: float = 2.0) -> None:
@@ -33,16 +35,26 @@ class Distillation:
 
     @torch.no_grad()
     def targets(self, x: Tensor) -> Tensor:
-        """Computes the teacher's logits (steps, n, classes) of samples (steps, n, …)."""
+        """Computes the teacher's logits of replayed samples.
+
+        Args:
+            x: The samples (steps, n, …).
+
+        Returns:
+            The logits (steps, n, classes).
+        """
         logits: Tensor = self.teacher(x.flatten(0, 1))
         return logits.view(*x.shape[:2], -1)
 
     def divergence(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Computes the mean divergence (…) of predictions from the teacher's, without its weight.
+        """Computes the mean divergence of the model's predictions from the teacher's, unweighted.
 
         Args:
-            logits: (…, n, classes).
-            targets: The teacher's logits, (…, n, classes).
+            logits: The model's logits (…, n, classes).
+            targets: The teacher's logits (…, n, classes).
+
+        Returns:
+            The mean over the n samples, with the leading dimensions (…) alone.
         """
         temperature = self._temperature
         learned = F.log_softmax(logits / temperature, -1)
@@ -52,21 +64,26 @@ class Distillation:
 
     @torch.no_grad()
     def after_round(self) -> None:
-        """Makes the model, which has just taken the global one, the teacher."""
+        """Copies the model, which has just taken the global one, into the teacher."""
         own, learned = self.teacher.state_dict(), self._model.state_dict()
         copy_all(list(own.values()), [learned[name] for name in own])
         self.weight.fill_(self._full_weight)
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the teacher outputs for new classes, which start as the model's do."""
+        """Gives the teacher outputs for new classes, with the weights that the model's get too.
+
+        Args:
+            classes: How many outputs the head has afterwards.
+            seed: The run's seed, from which the weights of new outputs are drawn.
+        """
         grow_head(self.teacher, classes, seed)
         self.teacher.requires_grad_(False)
 
     def state(self) -> State:
-        """Gives the teacher, for a checkpoint."""
+        """Returns the teacher and the current weight of the term, for a checkpoint."""
         return {"teacher": self.teacher.state_dict(), "weight": self.weight}
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Restores the teacher and the weight from what `state` returned."""
         self.teacher.load_state_dict(state["teacher"])
         self.weight.copy_(state["weight"])

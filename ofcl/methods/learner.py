@@ -22,17 +22,17 @@ from ofcl.update import Update
 
 
 def measured(logits: Tensor, y: Tensor, losses: Tensor, parameters: Iterable[Tensor]) -> Tensor:
-    """Measures how a mini-batch went, on its device, so that nobody has to wait for it.
+    """Measures how a mini-batch went, as a tensor on its device, without waiting for the device.
 
     Loss and right predictions are from before the mini-batch was learned. A loss that is finite
     says nothing of the last step, so the parameters after it are looked at too.
 
     Args:
-        logits: Of the mini-batch, (…, n, classes): from the first step's forward, in which
-            BatchNorm sees the replayed samples too, or from one before it in evaluation mode
-            (`test_first`). The leading dimension is that of stacked clients.
-        y: The classes of the mini-batch, (…, n).
-        losses: The losses of the gradient steps, (…, steps).
+        logits: The logits of the mini-batch (…, n, classes): from the first step's forward, in
+            which BatchNorm sees the replayed samples too, or from a forward before it in evaluation
+            mode (`test_first`). The leading dimension is that of stacked clients.
+        y: The classes of the mini-batch (…, n).
+        losses: The losses of the gradient steps (…, steps).
         parameters: The model's parameters after the steps; of stacked clients, one client's after
             the other's.
 
@@ -49,7 +49,7 @@ def measured(logits: Tensor, y: Tensor, losses: Tensor, parameters: Iterable[Ten
 
 
 class Learner(Protocol):
-    """A method at a client."""
+    """The part of a method that runs at a client: it trains the client's model."""
 
     memory: Memory | None
     penalty: ProximalTerm | None
@@ -75,48 +75,79 @@ class Learner(Protocol):
 
         Args:
             classes: How many outputs there are afterwards.
-            seed: The run's seed, from which new outputs start.
+            seed: The run's seed, from which the weights of new outputs are drawn.
         """
 
     def before_round(self) -> None:
-        """Is called before the model is mixed with the global one: the last look at it."""
+        """Is called before the global model, or a share of it, replaces the client's own model."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """Follows the global model, which the client has just taken, or a share of it."""
+        """Is called after the client has taken the global model, or a share of it.
+
+        Args:
+            global_model: The global model's tensors by name.
+        """
 
     def end_task(self) -> None:
-        """Ends a task for this client; a last round of it may still come."""
+        """Is called when the client's task has ended; the task's closing round may still come."""
 
     def sends(self) -> Tensors:
-        """Gives the tensors that an update carries besides the model."""
+        """Returns the tensors by name that an update carries besides the model; often none."""
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes what the server hands out when a task has ended for everybody."""
+        """Is called when a task has ended for every client, before the next one begins.
+
+        Args:
+            global_model: The global model's tensors by name.
+            handed: The tensors that the method's server part returned from `end_task`.
+        """
 
     def state(self) -> State:
-        """Gives everything but the model, for a checkpoint."""
+        """Returns the learner's state without the model, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Restores the learner from what `state` returned."""
 
 
 class ServerPart(Protocol):
-    """A method at the server."""
+    """The part of a method that runs at the server, besides averaging."""
 
     every_round: bool
     """Whether its generator learns in every round, or at the end of tasks alone."""
 
     def after_round(self, model: Tensors, updates: Sequence[Update]) -> Tensors:
-        """Works on the averaged model; gives the tensors of it that have changed."""
+        """Works on the averaged model after a round.
+
+        Args:
+            model: The averaged model's tensors by name.
+            updates: The updates that were averaged.
+
+        Returns:
+            The tensors of the model that have changed, by name; often none.
+        """
 
     def end_task(self, model: Tensors) -> Tensors:
-        """Ends a task for every client; gives the tensors to hand out besides the model."""
+        """Is called when a task has ended for every client.
+
+        Args:
+            model: The global model's tensors by name.
+
+        Returns:
+            The tensors by name that every client gets besides the model (`Learner.receives`).
+        """
 
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Makes images of every class, `each` of them, with values from 0 to 1."""
+        """Makes images of every class seen so far, for people to look at.
+
+        Args:
+            each: How many images to make of each class.
+
+        Returns:
+            By class, images (n, C, H, W) with values from 0 to 1; n may be less than `each`.
+        """
 
     def state(self) -> State:
-        """Gives everything, for a checkpoint."""
+        """Returns the state of the server part, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Restores the server part from what `state` returned."""

@@ -1,4 +1,4 @@
-"""The losses of a client: cross-entropy, its asymmetric form, and FedProx's proximal term."""
+"""The losses of a client: cross-entropy, its asymmetric form, contrastive and proximal terms."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ the task (…, classes) → the mean over the n. The leading dimension is that o
 
 
 def members(classes: Sequence[int], of: int) -> Tensor:
-    """Returns a mask of classes, true for these.
+    """Returns a mask of all classes (of,) that is true for the given ones.
 
     >>> members([0, 2], of=3)
     tensor([ True, False,  True])
 
     Args:
-        classes: The classes that are true.
-        of: How many classes there are.
+        classes: The classes for which the mask is true.
+        of: How many classes there are in all.
     """
     mask = torch.zeros(of, dtype=torch.bool)
     mask[torch.tensor(classes, dtype=torch.long)] = True
@@ -37,14 +37,21 @@ def among(logits: Tensor, these: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000, 0.5000]])
 
     Args:
-        logits: (…, n, classes).
-        these: A mask of the classes, (…, classes).
+        logits: The logits (…, n, classes).
+        these: A mask (…, classes), true for the classes that remain.
     """
     return logits.masked_fill(~these.unsqueeze(-2), float("-inf"))
 
 
 def cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
-    """Computes the cross-entropy among all classes; arguments as `asymmetric_cross_entropy`."""
+    """Computes the cross-entropy among all classes, as a mean over the n samples.
+
+    Args:
+        logits: The logits (…, n, classes).
+        y: The classes of the samples (…, n).
+        new: Not used; every `Loss` takes it.
+        current: Not used; every `Loss` takes it.
+    """
     each = F.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none")
     return each.view(y.shape).mean(-1)
 
@@ -53,7 +60,7 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
     """Computes ER-ACE (Caccia et al. 2022): new samples compete only among classes of their task.
 
     So learning them does not push the old classes' outputs down. Replayed samples compete among all
-    classes.
+    classes. The result is the mean over the n samples.
 
     >>> logits, y = torch.zeros(2, 4), torch.tensor([0, 3])
     >>> current = members([0, 1], of=4)
@@ -61,10 +68,10 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
     1.0397...
 
     Args:
-        logits: (…, n, classes), of the new samples first and then of the replayed ones.
-        y: Their classes (…, n).
+        logits: The logits (…, n, classes) of the new samples first and then of the replayed ones.
+        y: The classes of the samples (…, n).
         new: How many of the n samples are new.
-        current: Whether each class is one of the task, (…, classes).
+        current: Whether each class is one of the current task (…, classes).
     """
     parts = [among(logits[..., :new, :], current), logits[..., new:, :]]
     return cross_entropy(torch.cat(parts, -2), y, new, current)
@@ -83,18 +90,18 @@ class Contrast:
 
     Args:
         weight: The weight of the term.
-        temperature: Divides the cosines; smaller: near ones count more.
+        temperature: Divides the cosines; the smaller it is, the more the nearest samples count.
     """
 
     weight: float
     temperature: float = 0.1
 
     def __call__(self, features: Tensor, y: Tensor) -> Tensor:
-        """Computes the term.
+        """Computes the weighted term, as a mean over samples that are not alone in their class.
 
         Args:
-            features: The inputs of the head, (…, n, features).
-            y: The classes (…, n). A sample that is alone in its class does not count.
+            features: The inputs of the head (…, n, features).
+            y: The classes of the samples (…, n).
         """
         z = F.normalize(features, dim=-1)
         cosines = z @ z.transpose(-1, -2) / self.temperature  # (…, n, n)

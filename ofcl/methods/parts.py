@@ -23,12 +23,14 @@ class PolicyParts:
     """The parts that a memory policy is made from, at one client.
 
     Args:
-        generator: Draws random keys.
-        make_scorer: Makes the scorer of a score's name.
+        generator: The random generator of random keys.
+        make_scorer: Takes the name of a score; returns its scorer.
         keep: Which samples of a class stay, by their score (`methods.policies.by_score`).
-        rescore: When samples that are remembered are scored again.
-        beta: The power of the score in a weighted reservoir.
-        scale: Whether scores are compared as they are, or by their rank at the time of arrival.
+        rescore: When samples that are remembered are scored again (`memory.policy.Rekey`).
+        beta: The power β of the score with `keep = "weighted"`; below 0, uncertain samples are
+            preferred.
+        scale: `raw`: scores are compared as they are; `rank`: by their rank among samples of the
+            same class that came between the same two rounds.
         seed: The seed of draws that belong to a sample, different for each client.
     """
 
@@ -46,19 +48,23 @@ class GenerativeParts:
     """The parts that a generative method is made from, at a client or at the server.
 
     Args:
-        model: The model that learns there.
-        make_optimizer: Makes an optimiser of it.
-        generator: The method's own draws.
-        seed: The seed of the networks that it starts with.
-        shape: The shape of an image.
+        model: The model of this client or of the server.
+        make_optimizer: Makes an optimiser of the model.
+        generator: The random generator of the method.
+        seed: The run's seed, from which the image generator's first weights are drawn.
+        shape: The shape of an image (C, H, W).
         classes: The number of classes.
         mean: The mean of each channel, with which images are normalised.
-        std: The deviation of each channel.
-        width: Channels of the first block of its networks.
-        steps: Gradient steps a mini-batch.
-        augment: Changes new images in the steps after the first.
-        synthetic, generator_steps, generator_labels: Settings of MFCL.
-        consolidation, consistency, gan_lr: Settings of FedCIL.
+        std: The standard deviation of each channel, with which images are normalised.
+        width: Channels of the first block of the model; image generators are scaled with it.
+        steps: Gradient steps for each mini-batch.
+        augment: Changes new images in the steps after the first; None: they stay as they are.
+        synthetic: MFCL: images that a client's generator makes for each gradient step.
+        generator_steps: MFCL: gradient steps of the server's generator at the end of a task.
+        generator_labels: MFCL: how a made image gets its class (`mfcl_losses.Labels`).
+        consolidation: FedCIL: steps of the server's critic and generator after each round.
+        consistency: FedCIL: the weight of the terms of consistency with the server.
+        gan_lr: FedCIL: the learning rate of critic and generator.
     """
 
     model: nn.Module
@@ -81,6 +87,12 @@ class GenerativeParts:
 
 
 def shown(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Brings normalised images back to values from 0 to 1, on the CPU, for people to look at."""
+    """Brings normalised images back to values from 0 to 1, on the CPU, for people to look at.
+
+    Args:
+        images: The normalised images (n, C, H, W).
+        mean: The mean of each channel, with which they were normalised.
+        std: The standard deviation of each channel, with which they were normalised.
+    """
     means, deviations = (torch.tensor(v, device=images.device).view(-1, 1, 1) for v in (mean, std))
     return (images * deviations + means).clamp(0, 1).cpu()

@@ -15,6 +15,9 @@ def reservoir(parts: PolicyParts) -> Policy:
     """Makes the policy of ER: a plain reservoir (Rolnick et al. 2019).
 
     Every sample of the stream stays with the same probability, whatever its class.
+
+    Args:
+        parts: The parts that policies are made from; a reservoir uses the random generator alone.
     """
     return Policy(random_key(parts.generator), balanced=False)
 
@@ -25,24 +28,28 @@ def class_balanced(parts: PolicyParts) -> Policy:
     The random key of a sample is drawn once, so all samples of a class stay with the same
     probability. With `rescore = "every-batch"` it is drawn anew with every mini-batch, as in the
     paper's released code; then recent samples are favoured.
+
+    Args:
+        parts: The parts that policies are made from; CBR uses the random generator and `rescore`.
     """
     anew = parts.rescore == "every-batch"
     return Policy(random_key(parts.generator), rekey="every-batch" if anew else "never")
 
 
 def by_score(score: str) -> Callable[[PolicyParts], Policy]:
-    """Returns a function that makes the policy of one of the paper's methods.
+    """Returns a function that makes a class-balanced policy whose keys are a score.
 
-    Of each class, the least uncertain samples stay (`bottom`), the most uncertain (`top`), a draw
-    that prefers some (`weighted`), samples spread over the range of scores (`spread`), or samples
-    that are far from each other (`diverse`). Scores that are compared by rank are computed once,
-    on arrival.
+    `PolicyParts.keep` says which samples of each class stay: the least uncertain (`bottom`), the
+    most uncertain (`top`), a draw that prefers some (`weighted`), samples spread over the range of
+    scores (`spread`), or samples that are far from each other (`diverse`). Scores that are compared
+    by rank are computed once, on arrival.
 
     Args:
         score: The name of a score in `ofcl.uncertainty.scores`.
     """
 
     def policy(parts: PolicyParts) -> Policy:
+        """Makes the policy with the parts of one client."""
         scorer, top = parts.make_scorer(score), parts.keep == "top"
         by_rank = parts.scale == "rank"
         return Policy(
@@ -59,6 +66,7 @@ def by_score(score: str) -> Callable[[PolicyParts], Policy]:
 
 
 def _choice(parts: PolicyParts) -> Choice:
+    """Returns the way to choose among the samples of a class that `keep` names."""
     match parts.keep:
         case "weighted":
             return weighted(parts.beta, parts.seed)

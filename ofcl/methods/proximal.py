@@ -14,13 +14,13 @@ from ofcl.state import Tensors
 
 
 class ProximalTerm:
-    """The proximal term of a learner's loss, with the global model that it is measured from.
+    """FedProx's loss term: how far a model is from the last global model, its anchor.
 
     Args:
-        model: The model that learns.
-        mu: The weight of the term.
-        kind: `squared`: μ/2 · ‖w − w_global‖²; `norms`: the sum of the tensors' norms, as in the
-            paper's released code.
+        model: The model that learns; the anchor is a copy of it until the first round.
+        mu: The weight μ of the term.
+        kind: `squared`: μ/2 · ‖w − w_global‖²; `norms`: μ/2 times the sum of the norms of each
+            tensor's difference, as in the paper's released code.
     """
 
     def __init__(self, model: nn.Module, mu: float, kind: Literal["squared", "norms"]) -> None:
@@ -28,28 +28,36 @@ class ProximalTerm:
         self._anchor = [parameter.detach().clone() for parameter in model.parameters()]
 
     def __call__(self) -> Tensor:
-        """Computes the term for the model as it is."""
+        """Computes the term, weighted by μ, for the model's current weights."""
         parameters = list(self._model.parameters())  # the head's may have been replaced
         return proximal_term(parameters, self._anchor, self._mu, self._kind)
 
     @torch.no_grad()
     def after_round(self, global_model: Tensors) -> None:
-        """Measures from this global model from now on."""
+        """Makes a new global model the anchor.
+
+        Args:
+            global_model: The global model's tensors by name.
+        """
         names = [name for name, _ in self._model.named_parameters()]
         copy_all(self._anchor, [global_model[name] for name in names])
 
     def grow(self) -> None:
-        """Follows a head that has grown: new outputs are measured from where they start."""
+        """Enlarges the anchor after the model's head has grown, by the new outputs as they are."""
         for i, parameter in enumerate(self._model.parameters()):
             anchor = self._anchor[i]
             if anchor.shape != parameter.shape:
                 self._anchor[i] = torch.cat([anchor, parameter.detach()[len(anchor) :]])
 
     def state(self) -> list[Tensor]:
-        """Gives the anchor, for a checkpoint."""
+        """Returns the anchor's tensors, for a checkpoint."""
         return self._anchor
 
     def load_state(self, anchor: Sequence[Tensor]) -> None:
-        """Puts back what `state` gave."""
+        """Restores the anchor.
+
+        Args:
+            anchor: The tensors that `state` returned.
+        """
         for own, saved in zip(self._anchor, anchor, strict=True):
             own.copy_(saved)

@@ -25,7 +25,7 @@ from ofcl.uncertainty.draw_ahead import Draws
 
 
 class Lesson(NamedTuple):
-    """A mini-batch with everything that was drawn for its gradient steps: tensors alone."""
+    """A mini-batch and all random draws for its gradient steps, as tensors."""
 
     x: Tensor
     y: Tensor
@@ -40,22 +40,22 @@ class Replay:
 
     Args:
         model: The model that learns.
-        optimizer: Its optimiser.
+        optimizer: The optimiser of the model.
         loss: The loss of a gradient step, over new and replayed samples.
         memory: The memory; None: nothing is replayed.
-        generator: Draws the augmentations.
-        steps: Gradient steps a mini-batch.
-        replay: Whether samples of past tasks alone are replayed, or of the whole memory.
+        generator: The random generator of the augmentations.
+        steps: Gradient steps for each mini-batch.
+        replay: `past`: samples of past tasks alone are replayed; `all`: of the whole memory.
         ratio: Samples that are replayed for each new one.
         augment: Changes samples at random; None: they stay as they are.
-        augmented: `new`: it changes the new samples, in the steps after the first; `all`: all
-            samples in all steps.
+        augmented: `new`: the augmentation changes the new samples, in the steps after the first;
+            `all`: it changes all samples in all steps.
         contrast: The supervised contrastive term; None: there is none. With an augmentation of all
             samples, it compares two views of each.
         distillation: The term that keeps predictions near the global model's; None: there is none.
         penalty: FedProx's term; None: there is none.
-        test_first: Whether a mini-batch is tested in evaluation mode before it is learned, with a
-            forward of its own.
+        test_first: Whether a mini-batch is tested before it is learned, by a forward in evaluation
+            mode; otherwise the logits of the first gradient step are its test.
     """
 
     model: nn.Module
@@ -82,16 +82,29 @@ class Replay:
         self._draws = Draws(changes, self.generator, drawn) if changes else None
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Takes the gradient steps on batch and replay, and offers the batch to the memory."""
+        """Learns a mini-batch together with replayed samples, and offers it to the memory.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
+
+        Returns:
+            The measurement (3,) that `measured` makes.
+        """
         lesson = self.begin(batch, current)
         measurement = self._captured(*lesson)
         self.end(batch, current)
         return measurement
 
     def begin(self, batch: Batch, current: Sequence[int]) -> Lesson:
-        """Draws what the steps need, and offers the batch if its keys do not depend on them.
+        """Draws the lesson of a mini-batch; offers it to the memory if keys do not need the steps.
 
-        So a GPU computes the keys first, and they are read while it takes the steps.
+        A GPU then computes the keys before the gradient steps, and they are read while it takes the
+        steps.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
         """
         lesson = self.lesson(batch, current)
         if self.memory is not None and self.memory.ahead:
@@ -99,12 +112,22 @@ class Replay:
         return lesson
 
     def end(self, batch: Batch, current: Sequence[int]) -> None:
-        """Offers the batch to the memory, unless `begin` has done so."""
+        """Offers a mini-batch to the memory, unless `begin` has done so.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
+        """
         if self.memory is not None and not self.memory.ahead:
             self.memory.update(batch.x, batch.y, batch.task, current)
 
     def lesson(self, batch: Batch, current: Sequence[int]) -> Lesson:
-        """Draws, for every step anew, samples of the memory and changes of the new samples."""
+        """Draws, for each gradient step, the samples to replay and the numbers of the augmentation.
+
+        Args:
+            batch: The mini-batch.
+            current: The classes of the current task so far.
+        """
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
@@ -118,7 +141,18 @@ class Replay:
     def take_steps(
         self, x: Tensor, y: Tensor, current: Tensor, places: Tensor, draws: Tensor
     ) -> Tensor:
-        """Takes the gradient steps of a lesson; gives the measurement that `measured` makes."""
+        """Takes the gradient steps of a lesson, whose tensors are the arguments.
+
+        Args:
+            x: The new samples (n, …).
+            y: Their classes (n,).
+            current: Whether each class is one of the current task (classes,).
+            places: The places of the replayed samples in the memory (steps, replayed).
+            draws: The numbers of the augmentation; empty without one.
+
+        Returns:
+            The measurement (3,) that `measured` makes.
+        """
         lesson = Lesson(x, y, current, places, draws)
         first_logits, losses, n = self._tested(x), [], len(x)
         parameters = list(self.model.parameters())
@@ -141,7 +175,18 @@ class Replay:
         return measured(first_logits, y, torch.stack(losses), parameters)
 
     def _targets(self, inputs: Tensor, new: int, n: int) -> Tensor:
-        """Gives the teacher's logits of the replayed samples of all steps, if there are any."""
+        """Computes the teacher's logits of the replayed samples in all steps.
+
+        Args:
+            inputs: The inputs of all steps (steps, views · n, …), of which the first n are the
+                first view.
+            new: How many of the n samples are new.
+            n: How many samples a step has, new and replayed.
+
+        Returns:
+            The logits (steps, n − new, classes); empty, (steps, 0), without a teacher or without
+            replayed samples.
+        """
         if self.distillation is None or new == n:
             return inputs.new_empty(self.steps, 0)
         return self.distillation.targets(inputs[:, new:n])
@@ -149,7 +194,17 @@ class Replay:
     def _step_loss(
         self, seen: Tensor, labels: Tensor, new: int, current: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Computes the logits of the first view of all samples, and the loss of a step."""
+        """Computes the logits and the loss of one gradient step, without distillation and FedProx.
+
+        Args:
+            seen: The inputs of the step (views · n, …).
+            labels: The classes of the first view (n,).
+            new: How many of the n samples are new.
+            current: Whether each class is one of the current task (classes,).
+
+        Returns:
+            The logits of the first view (n, classes), and the loss.
+        """
         if self.contrast is None:
             logits = self.model(seen)
             return logits, self.loss(logits, labels, new, current)
@@ -159,10 +214,13 @@ class Replay:
         return logits, loss + self.contrast(features, labels.repeat(self.views))
 
     def seen(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
-        """Gives the inputs of all steps: new samples, then replayed ones, then second views.
+        """Returns the inputs of all steps: new samples, then replayed ones, then second views.
+
+        Args:
+            lesson: The mini-batch with its draws.
 
         Returns:
-            Samples (steps, views · n, …), and the labels of the first view (steps, n).
+            The inputs (steps, views · n, …), and the classes of the first view (steps, n).
         """
         x, y = self._versions(lesson), lesson.y.expand(self.steps, -1)
         if self.memory is not None and lesson.places.shape[1]:
@@ -176,7 +234,11 @@ class Replay:
         return of_views.flatten(1, 2), y
 
     def _versions(self, lesson: Lesson) -> Tensor:
-        """Gives the new samples for each step: in the first as they are, then changed."""
+        """Returns the new samples for each step (steps, n, …).
+
+        With an augmentation of new samples alone, the first step has them as they are and later
+        steps have them changed; otherwise all steps have them as they are.
+        """
         x, later = lesson.x, self.steps - 1
         if self.augment is None or self.augmented == "all" or not later:
             return x.expand(self.steps, *x.shape)
@@ -185,7 +247,12 @@ class Replay:
         return torch.cat([x.unsqueeze(0), changed.view(later, *x.shape)])
 
     def grow(self, classes: int, seed: int) -> None:
-        """Gives the model, and the scorer's copy of it, outputs for new classes."""
+        """Gives the model, and its copies for scores and distillation, outputs for new classes.
+
+        Args:
+            classes: How many outputs there are afterwards.
+            seed: The run's seed, from which the weights of new outputs are drawn.
+        """
         grow_optimizer(self.optimizer, grow_head(self.model, classes, seed))
         self._captured.forget()
         if self.memory is not None:
@@ -196,12 +263,16 @@ class Replay:
             self.penalty.grow()
 
     def before_round(self) -> None:
-        """Lets the scorer keep the model as it is before the round, if it wants that."""
+        """Tells the memory that a round comes; it may score by the model from before a round."""
         if self.memory is not None:
             self.memory.before_round()
 
     def after_round(self, global_model: Tensors) -> None:
-        """Lets scores and FedProx's term follow the global model, which has been taken."""
+        """Tells memory, teacher and FedProx's term that the client has taken the global model.
+
+        Args:
+            global_model: The global model, from which FedProx's term is measured from now on.
+        """
         if self.memory is not None:
             self.memory.after_round()
         if self.distillation is not None:
@@ -213,14 +284,14 @@ class Replay:
         """Does nothing: the memory knows by itself which samples are of past tasks."""
 
     def sends(self) -> Tensors:
-        """Gives nothing: only the model leaves a client."""
+        """Returns no tensors: only the model leaves a client."""
         return {}
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes nothing: only the model comes from the server."""
+        """Does nothing: with replay, the server hands out no tensors but the model."""
 
     def state(self) -> State:
-        """Gives everything but the model, for a checkpoint."""
+        """Returns the learner's state without the model, for a checkpoint."""
         return {
             "optimizer": optimizer_state(self.optimizer),
             "memory": None if self.memory is None else self.memory.state(),
@@ -230,7 +301,7 @@ class Replay:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Restores the learner from what `state` returned."""
         load_optimizer_state(self.optimizer, state["optimizer"])
         if self.memory is not None:
             self.memory.load_state(state["memory"])
@@ -246,6 +317,7 @@ class Replay:
 
     @torch.no_grad()
     def _tested(self, x: Tensor) -> Tensor:
+        """Returns the logits of new samples in evaluation mode; empty unless `test_first`."""
         if not self.test_first:
             return torch.empty(0)
         self.model.eval()

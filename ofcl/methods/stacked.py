@@ -1,9 +1,9 @@
 """Gradient steps of several clients at once, for small models on a CPU.
 
-A step of a small network on twenty vectors is mostly the calls that it is made of. With the weights
-of several clients in one tensor, one call does for all (`models/stacked_weights.py`). Scores of
-several clients are computed together in the same way (`stacked_keys.py`). Products round a little
-otherwise than alone.
+A step of a small network on twenty vectors spends most of its time in the overhead of its calls.
+With the weights of several clients in one tensor, one call computes for all of them
+(`models/stacked_weights.py`). Scores of several clients are computed together in the same way
+(`stacked_keys.py`). Results differ by rounding from those of clients that learn one by one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Taught(NamedTuple):
 
 
 def stackable(learner: Learner) -> TypeGuard[Replay]:
-    """Says whether a learner can be stacked: a small network on a CPU, no FedProx term."""
+    """Says whether a learner can be stacked: `Replay` with an MLP on a CPU, without FedProx."""
     return (
         isinstance(learner, Replay)
         and isinstance(learner.model, MLP)
@@ -45,7 +45,17 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
 
 
 def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
-    """Groups the places of lessons whose tensors have the same shapes, the head's too."""
+    """Groups lessons whose tensors have the same shapes, so that they can be stacked.
+
+    Lessons for heads of different sizes are in different groups, as `Lesson.current` has one value
+    for each class.
+
+    Args:
+        taught: The learners with their lessons.
+
+    Returns:
+        For each group, the places of its lessons in `taught`.
+    """
     places = defaultdict(list)
     for place, (_, lesson) in enumerate(taught):
         places[tuple(tensor.shape for tensor in lesson)].append(place)
@@ -53,9 +63,10 @@ def by_shape(taught: Sequence[Taught]) -> list[list[int]]:
 
 
 class Stack:
-    """Lets replay learners that differ in weights, memories and draws alone learn together.
+    """Lets several replay learners learn at once, as one computation on stacked weights.
 
-    Those that do may be others every time; their weights are stacked anew when they are.
+    The learners may differ in their weights, memories and draws alone. Each call may have other
+    learners; then their weights are stacked anew.
     """
 
     def __init__(self) -> None:
@@ -73,11 +84,11 @@ class Stack:
 
         Args:
             learners: The learners.
-            batches: A mini-batch for each.
-            currents: For each, the classes of its task that have been seen so far.
+            batches: A mini-batch for each learner.
+            currents: For each learner, the classes of its current task that it has seen so far.
 
         Returns:
-            The measurement that `measured` makes, for each learner.
+            For each learner, the measurement (3,) that `measured` makes.
         """
         taken = list(zip(learners, batches, currents, strict=True))
         taught = [Taught(learner, learner.lesson(batch, now)) for learner, batch, now in taken]
@@ -92,12 +103,12 @@ class Stack:
     def remember(
         self, taken: Sequence[tuple[Replay, Batch, Sequence[int]]], *, ahead: bool
     ) -> None:
-        """Offers the mini-batches to the memories, and computes the keys of all together.
+        """Offers mini-batches to the learners' memories, and computes all their keys together.
 
         Args:
-            taken: Learners, their mini-batches, and the classes of their tasks so far.
-            ahead: Whether those memories are meant whose keys can be computed before the steps, or
-                the others.
+            taken: Each learner, its mini-batch, and the classes of its current task so far.
+            ahead: Which memories are offered their mini-batch. True: those whose keys are computed
+                before the gradient steps; False: those whose keys are computed after them.
         """
         memories, unkeyed = [], []
         for learner, batch, now in taken:
@@ -107,7 +118,14 @@ class Stack:
         set_keys_together(memories, unkeyed, self._scoring)
 
     def take_steps(self, taught: Sequence[Taught]) -> list[Tensor]:
-        """Takes the gradient steps of lessons of the same shapes."""
+        """Takes the gradient steps of several learners at once.
+
+        Args:
+            taught: The learners with their lessons, whose tensors have the same shapes.
+
+        Returns:
+            For each learner, the measurement (3,) that `measured` makes.
+        """
         if len(taught) == 1:
             ((learner, lesson),) = taught
             return [learner.take_steps(*lesson)]
@@ -138,7 +156,16 @@ class Stack:
 
     @torch.no_grad()
     def _targets(self, learners: Sequence[Replay], replayed: Tensor) -> Tensor:
-        """Gives the teachers' logits of replayed samples (steps, learners, n, …), if any."""
+        """Computes the teachers' logits of the replayed samples.
+
+        Args:
+            learners: The learners, each with a teacher (`distillation`), or all without.
+            replayed: The replayed samples (steps, learners, n, …).
+
+        Returns:
+            The logits (steps, learners, n, classes); empty, (steps, 0), without teachers or without
+            replayed samples.
+        """
         taught = [each.distillation for each in learners if each.distillation is not None]
         if not taught or not replayed.shape[2]:
             return replayed.new_empty(len(replayed), 0)
@@ -154,7 +181,18 @@ class Stack:
     def _step_loss(
         self, alike: Replay, x: Tensor, labels: Tensor, new: int, current: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Computes the logits of all clients, and the loss of each, as `alike` would for one."""
+        """Computes all learners' logits and losses in one gradient step, without distillation.
+
+        Args:
+            alike: Any one of the learners; they all have its loss and its contrastive term.
+            x: The inputs (learners, views · n, …).
+            labels: The classes of the first view (learners, n).
+            new: How many of the n samples are new; the others are replayed.
+            current: Whether each class is one of the learner's current task (learners, classes).
+
+        Returns:
+            The logits of the first view (learners, n, classes), and the losses (learners,).
+        """
         features = MLP.stacked_features(self._weights, x)
         logits = MLP.stacked_head(self._weights, features[:, : labels.shape[1]])
         loss = alike.loss(logits, labels, new, current)
@@ -163,7 +201,12 @@ class Stack:
         return logits, loss
 
     def _descend(self, loss: Tensor, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        """Takes a step of every learner's own optimiser; no loss depends on another learner."""
+        """Takes one gradient step of all learners, each with its own optimiser.
+
+        Args:
+            loss: The sum of the learners' losses; each depends on the weights of its learner alone.
+            optimizers: The optimiser of each learner.
+        """
         gradients = torch.autograd.grad(loss, list(self._weights.values()))
         own = (part for parts in zip(*gradients, strict=True) for part in parts)
         for parameter, gradient in zip(self._stack.parameters, own, strict=True):

@@ -1,7 +1,8 @@
 """Keys of the samples of several clients at once, for small models on a CPU.
 
-The score of a handful of vectors is mostly the calls that it is made of, as a gradient step is
-(`stacked.py`). So the copies of all clients' samples go through all scoring models in one call.
+Scoring a handful of vectors spends most of its time in the overhead of its calls, as a gradient
+step does (`stacked.py`). So the copies of all clients' samples go through all scoring models in
+one call.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ofcl.models.stacked_weights import StackedWeights
 
 
 class Asking(NamedTuple):
-    """A memory that waits for the keys of some samples, which are scores."""
+    """A memory that waits for scores, the key that is made of them, and the samples to score."""
 
     memory: Memory
     key: KeyByScore
@@ -30,12 +31,15 @@ class Asking(NamedTuple):
 def set_keys_together(
     memories: Sequence[Memory], unkeyed: Sequence[list[Unkeyed]], weights: StackedWeights
 ) -> None:
-    """Computes the keys that memories wait for, in one call if all want scores of the same shape.
+    """Computes the keys that memories wait for, and sets them in the memories.
+
+    One call computes all keys if every memory waits for scores of one group of samples and all
+    groups have the same shape; otherwise the keys of each memory are computed alone.
 
     Args:
         memories: Memories that were offered a mini-batch each.
-        unkeyed: For each of them, the samples that `Memory.offer` returned.
-        weights: The stack of the scoring models.
+        unkeyed: For each memory, the groups of samples that `Memory.offer` returned.
+        weights: The stack into which the scoring models' weights are gathered.
     """
     asking = [ask for pair in zip(memories, unkeyed, strict=True) for ask in _asking(*pair)]
     shapes = {(ask.samples.x.shape, outputs(ask.key.scorer.model)) for ask in asking}
@@ -48,7 +52,15 @@ def set_keys_together(
 
 
 def _asking(memory: Memory, groups: list[Unkeyed]) -> list[Asking]:
-    """Gives the one group of samples that a memory asks scores for; none if it asks otherwise."""
+    """Returns the memory with its samples as a list of one, if their scores can be stacked.
+
+    The list is empty if there is not exactly one group of samples, if keys are no scores, or if the
+    scoring model is not a frozen MLP.
+
+    Args:
+        memory: The memory.
+        groups: The groups of samples that wait for a key.
+    """
     key = memory.policy.key
     if len(groups) != 1 or not isinstance(key, KeyByScore):
         return []
@@ -59,7 +71,15 @@ def _asking(memory: Memory, groups: list[Unkeyed]) -> list[Asking]:
 
 @torch.no_grad()
 def _scores(asking: Sequence[Asking], weights: StackedWeights) -> list[Tensor]:
-    """Computes the scores (n,) that each memory asks for, of samples of the same shape."""
+    """Computes the scores that memories wait for, with one forward of all scoring models.
+
+    Args:
+        asking: The memories with their samples, which have the same shape in all of them.
+        weights: The stack into which the scoring models' weights are gathered.
+
+    Returns:
+        For each memory, the scores (n,) of its samples.
+    """
     models = [ask.key.scorer.model for ask in asking]
     views = torch.stack([ask.key.scorer.views_of(ask.samples.x) for ask in asking])
     clients, copies, n = views.shape[:3]

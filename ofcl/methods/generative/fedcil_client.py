@@ -108,13 +108,25 @@ class FedCIL:
 
     @torch.no_grad()
     def _test(self, x: Tensor) -> Tensor:
-        """Computes the logits of the mini-batch before it is learned, without dropout."""
+        """Computes the logits of a mini-batch before it is learned, in evaluation mode.
+
+        Args:
+            x: The images of the mini-batch.
+        """
         self.model.eval()
         logits: Tensor = self.model(x)
         return logits
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Computes the critic's loss, in which replayed images of past classes count as real."""
+        """Computes the critic's loss on new images, replayed ones and made ones.
+
+        Replayed images of past classes, made by the generator of the last task, count as real.
+        After the first round of a task, the terms of consistency with the server are added.
+
+        Args:
+            x: The new images.
+            y: The classes of the new images.
+        """
         real, real_y, n = x, y, len(x)
         if self._past:
             old_y = self._inputs.labels(n, self._past)
@@ -147,7 +159,12 @@ class FedCIL:
 
     @torch.no_grad()
     def _made(self, generator: ClassGenerator, y: Tensor) -> Tensor:
-        """Makes images of these classes with a generator."""
+        """Makes an image of each given class, without gradients.
+
+        Args:
+            generator: The generator that makes them.
+            y: The class (n,) of each image.
+        """
         return self.model.make(self._inputs.noise(len(y)), y, generator)
 
     def grow(self, classes: int, seed: int) -> None:
@@ -155,10 +172,14 @@ class FedCIL:
         raise OfclError("fedcil cannot learn classes that nobody announced; use a memory method")
 
     def before_round(self) -> None:
-        """Does nothing."""
+        """Does nothing: FedCIL needs no model from before a round."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """Copies the server's generator, and moves FedProx's anchor to the new global model."""
+        """Copies the server's generator; with FedProx, moves the anchor to the new global model.
+
+        Args:
+            global_model: The global model's tensors by name, with the generator's among them.
+        """
         load_generator(self._server, global_model, "generator.")
         self._rounds += 1
         if self.penalty is not None:
@@ -169,7 +190,11 @@ class FedCIL:
         self._ending.load_state_dict(self.model.generator.state_dict())
 
     def sends(self) -> Tensors:
-        """Returns the generator of the last task, the past classes and the current ones."""
+        """Returns the tensors that an update carries besides the model.
+
+        These are the past classes (`past`), the current ones (`now`) and, if there are past
+        classes, the weights of the generator as it was at the end of the last task (`last.…`).
+        """
         past, current = (torch.tensor(v, dtype=torch.long) for v in (self._past, self._current))
         extras = {"past": past, "now": current}
         if self._past:
@@ -177,10 +202,13 @@ class FedCIL:
         return extras
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Begins the next task: current classes become past ones, the optimisers start anew.
+        """Begins the next task.
+
+        The generator that `end_task` copied makes replayed images from now on, current classes
+        become past ones, and the optimisers start anew.
 
         Args:
-            global_model: The global model, which FedCIL has already.
+            global_model: Not used; `after_round` has taken it.
             handed: Empty, as FedCIL's server hands out no tensors.
         """
         self._last.load_state_dict(self._ending.state_dict())
@@ -189,7 +217,7 @@ class FedCIL:
         self._adversaries.renew()
 
     def state(self) -> State:
-        """Returns everything but the model, for a checkpoint."""
+        """Returns the learner's state without the model, for a checkpoint."""
         return {
             "adversaries": self._adversaries.state(),
             "draws": self._inputs.random.get_state(),
@@ -203,7 +231,7 @@ class FedCIL:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Restores the learner from what `state` returned."""
         self._adversaries.load_state(state["adversaries"])
         self._inputs.random.set_state(state["draws"])
         self._last.load_state_dict(state["last"])

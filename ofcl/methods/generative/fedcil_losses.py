@@ -19,11 +19,11 @@ from ofcl.models.generators import ACGAN
 
 
 def verdict_loss(verdicts: Tensor, is_real: bool) -> Tensor:
-    """Computes the binary cross-entropy of the critic's verdicts.
+    """Computes the binary cross-entropy of the critic's verdicts on images, all real or all made.
 
     Args:
-        verdicts: The logits (n, 1) that the images are real.
-        is_real: Whether the images are real.
+        verdicts: The critic's logits (n, 1) that the images are real.
+        is_real: Whether the images count as real or as made.
     """
     wanted = torch.full_like(verdicts, float(is_real))
     return F.binary_cross_entropy_with_logits(verdicts, wanted)
@@ -32,10 +32,10 @@ def verdict_loss(verdicts: Tensor, is_real: bool) -> Tensor:
 def critic_loss(
     gan: ACGAN, x: Tensor, y: Tensor, made: Tensor, made_y: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Computes the critic's loss.
+    """Computes the critic's loss (at the top of this file).
 
     Args:
-        gan: The ACGAN.
+        gan: The ACGAN with the critic.
         x: Real images.
         y: The classes of the real images.
         made: Made images; no gradient flows to the generator.

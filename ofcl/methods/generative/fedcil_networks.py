@@ -14,19 +14,23 @@ from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 
 
 class GeneratorInputs:
-    """The random inputs of a generator: noise and classes.
+    """The random inputs of an image generator: noise and classes.
 
     Args:
-        random: The random generator from which they are drawn.
+        random: The random generator from which noise and classes are drawn.
         classes: How many classes the image generator knows.
-        device: The device to which they are moved.
+        device: The device to which noise and classes are moved.
     """
 
     def __init__(self, random: torch.Generator, classes: int, device: torch.device) -> None:
         self.random, self.size, self._device = random, ACGAN_NOISE + classes, device
 
     def noise(self, n: int) -> Tensor:
-        """Draws noise for n images: (n, 100 + classes)."""
+        """Draws noise for n images, with 100 numbers and one for each class: (n, 100 + classes).
+
+        Args:
+            n: How many images the noise is for.
+        """
         return torch.randn(n, self.size, generator=self.random).to(self._device)
 
     def labels(self, n: int, among: Sequence[int]) -> Tensor:
@@ -40,7 +44,7 @@ class GeneratorInputs:
         return torch.tensor(sorted(among))[chosen].to(self._device)
 
     def seed(self) -> int:
-        """Draws a seed for dropout, which draws its own numbers on the device."""
+        """Draws a seed for the critic's dropout, which draws its own numbers on the device."""
         return int(torch.randint(2**62, (1,), generator=self.random))
 
 
@@ -57,7 +61,7 @@ class Adversaries:
         self.renew()
 
     def renew(self) -> None:
-        """Starts both optimisers anew."""
+        """Replaces both optimisers by new ones without history."""
         of_generator: list[nn.Parameter] = []
         of_critic: list[nn.Parameter] = []
         for name, parameter in self.gan.named_parameters():
@@ -67,17 +71,17 @@ class Adversaries:
         self.generator = torch.optim.Adam(of_generator, lr=self._lr, betas=betas, fused=fused)
 
     def judge(self, critic_loss: Tensor) -> None:
-        """Takes a gradient step of the critic.
+        """Takes one gradient step of the critic.
 
         Args:
-            critic_loss: The critic's loss.
+            critic_loss: The critic's loss, whose gradient is taken.
         """
         self.critic.zero_grad()
         critic_loss.backward()  # type: ignore[no-untyped-call]
         self.critic.step()
 
     def deceive(self, noise: Tensor, y: Tensor, penalty: Tensor | float = 0.0) -> Tensor:
-        """Takes a gradient step of the generator; returns its loss.
+        """Takes one gradient step of the generator on new images; returns the loss before the step.
 
         Args:
             noise: The generator's noise (n, 100 + classes).
@@ -98,21 +102,25 @@ class Adversaries:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Restores both optimisers from what `state` returned."""
         load_optimizer_state(self.critic, state["critic"])
         load_optimizer_state(self.generator, state["generator"])
 
 
 def frozen_copy(generator: ClassGenerator) -> ClassGenerator:
-    """Copies a generator, in evaluation mode and without gradients."""
+    """Copies an image generator, in evaluation mode and without gradients.
+
+    Args:
+        generator: The image generator to copy.
+    """
     return copy.deepcopy(generator).eval().requires_grad_(False)
 
 
 def load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> None:
-    """Loads a generator's weights from tensors that a client or the server has sent.
+    """Loads an image generator's weights from tensors that a client or the server has sent.
 
     Args:
-        generator: The generator.
+        generator: The image generator whose weights are replaced.
         tensors: Tensors by name; BatchNorm's counters may be missing, as they are never sent.
         prefix: The beginning of the names of the generator's tensors.
     """
@@ -121,10 +129,13 @@ def load_generator(generator: ClassGenerator, tensors: Tensors, prefix: str) -> 
 
 
 def refuses(shape: tuple[int, ...]) -> str | None:
-    """Says which images an ACGAN can make, if it cannot make images of this shape; else None.
+    """Returns None if an ACGAN can make images of this shape, else which images it can make.
 
     >>> refuses((1, 28, 28)), refuses((3, 64, 64))
     (None, 'square images of at most 32 × 32')
+
+    Args:
+        shape: The shape of an image (C, H, W).
     """
     _, height, width = shape
     return None if height == width <= ACGAN_SIDE else "square images of at most 32 × 32"

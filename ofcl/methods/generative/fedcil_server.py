@@ -42,10 +42,10 @@ class Pool:
         self._weights = 1.0 / torch.bincount(on_cpu)[on_cpu]
 
     def draw(self, random: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draws a batch of images and their classes.
+        """Draws 32 images with repetition; returns them and their classes (32,).
 
         Args:
-            random: The random generator.
+            random: The random generator to draw from.
         """
         rows = torch.multinomial(self._weights, SERVER_BATCH, replacement=True, generator=random)
         rows = rows.to(self.images.device)
@@ -53,12 +53,12 @@ class Pool:
 
 
 class FedCILServer:
-    """Trains the averaged ACGAN on images that the clients' generators make.
+    """FedCIL's part at the server: trains the averaged ACGAN on images of the clients' generators.
 
     Args:
         model: An ACGAN like the clients', into which the averaged weights are loaded.
         classes: How many classes there are.
-        generator: Where noise and classes are drawn from.
+        generator: The random generator of noise and classes.
         steps: Steps of critic and generator after each round.
         lr: Learning rate of critic and generator.
         mean: The mean of each channel, with which images are normalised.
@@ -118,7 +118,12 @@ class FedCILServer:
         return {name: state[name].detach().clone() for name in model}
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Computes the critic's loss; images of the clients' generators count as real."""
+        """Computes the critic's loss, with as many images by the averaged generator as made ones.
+
+        Args:
+            x: Images by the clients' generators, which count as real.
+            y: The classes of these images.
+        """
         made_y = self._inputs.labels(len(x), self._seen)
         with torch.no_grad():
             made = self._model.make(self._inputs.noise(len(x)), made_y)
@@ -126,12 +131,12 @@ class FedCILServer:
 
     @torch.no_grad()
     def _pool(self, updates: Sequence[Update], prefix: str, which: str) -> Pool | None:
-        """Lets the clients' generators make images; None if no client has such classes.
+        """Collects images that the clients' generators make; None if no client has such classes.
 
         Args:
             updates: The updates of the round's clients.
-            prefix: The beginning of the names of the tensors of the generator to use: the current
-                one, or that of the last task.
+            prefix: The beginning of the names of the tensors of the generator to use: `generator.`
+                for the current one, `last.` for that of the last task.
             which: The name of the list of classes to make: `now` or `past`.
         """
         images, labels = [], []
@@ -151,7 +156,14 @@ class FedCILServer:
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Makes so many images of each class with the server's generator, for people to see."""
+        """Makes images of each class seen so far, for people to look at.
+
+        Args:
+            each: How many images to make of each class.
+
+        Returns:
+            By class, images (each, C, H, W) with values from 0 to 1.
+        """
         draw = torch.Generator().manual_seed(0)  # not the run's, whose draws must not move
         self._model.eval()
         images = {}
@@ -162,7 +174,7 @@ class FedCILServer:
         return images
 
     def state(self) -> State:
-        """Returns the model, the optimisers and the random state, for a checkpoint."""
+        """Returns the model, the optimisers, the classes and the random state, for a checkpoint."""
         return {
             "model": self._model.state_dict(),
             "adversaries": self._adversaries.state(),
@@ -171,7 +183,7 @@ class FedCILServer:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Restores the server part from what `state` returned."""
         self._model.load_state_dict(state["model"])
         self._adversaries.load_state(state["adversaries"])
         self._inputs.random.set_state(state["draws"])

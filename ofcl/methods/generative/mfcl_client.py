@@ -1,8 +1,9 @@
 """MFCL (Babakniya et al. 2023) at a client, online: it learns from new images and made ones.
 
 In the first task, the loss is cross-entropy. From the second task on, every gradient step has a
-mini-batch (x, y) and images x' that the server's generator makes, each with the class y' that the
-teacher takes it for: the global model at the end of the last task. The loss is
+mini-batch (x, y) and images x' that the server's generator makes. The teacher is the global model
+at the end of the last task; the class y' of a made image is the one that the teacher predicts. The
+loss is
 
     CE(x, y) among the classes of the task
   + CE(x and x', y and y') among all classes seen, for the head alone
@@ -53,7 +54,15 @@ class Teacher:
 
     @torch.no_grad()
     def images(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Makes images from noise; gives them, and the old class that the model sees in each."""
+        """Makes images from noise, and classifies them among the old classes.
+
+        Args:
+            noise: The generator's noise, one row for each image.
+
+        Returns:
+            The images (n, C, H, W), and the old class (n,) that the teacher's model predicts for
+            each.
+        """
         made = self.generator(noise)
         return made, self.old[self.model(made)[:, self.old].argmax(1)]
 
@@ -123,12 +132,15 @@ class MFCL:
         return measured(first_logits, y, torch.stack(losses), self.model.parameters())
 
     def _loss(self, x: Tensor, y: Tensor, current: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Computes the client's loss (at the top of this file), and the logits of the new images.
+        """Computes the client's loss in one gradient step (at the top of this file).
 
         Args:
             x: The new images.
             y: The classes of the new images.
             current: The classes of the current task so far.
+
+        Returns:
+            The loss, and the logits of the new images.
         """
         if not len(self._teacher.old):
             logits = self.model(x)
@@ -155,10 +167,14 @@ class MFCL:
         raise OfclError("mfcl cannot learn classes that nobody announced; use a memory method")
 
     def before_round(self) -> None:
-        """Does nothing."""
+        """Does nothing: MFCL needs no model from before a round."""
 
     def after_round(self, global_model: Tensors) -> None:
-        """Moves FedProx's anchor, if there is one, to the new global model."""
+        """Moves FedProx's anchor to the new global model; does nothing without FedProx.
+
+        Args:
+            global_model: The global model's tensors by name.
+        """
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
@@ -166,11 +182,11 @@ class MFCL:
         """Does nothing: the teacher comes from the server."""
 
     def sends(self) -> Tensors:
-        """Returns the classes of the current task, for the server's generator."""
+        """Returns the classes of the current task so far, as `now`, for the server's generator."""
         return {"now": torch.tensor(self._current, dtype=torch.long)}
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes the teacher for the next task from the server.
+        """Takes the teacher for the next task from the server, and forgets the current classes.
 
         Args:
             global_model: The global model at the end of the task.
@@ -183,7 +199,7 @@ class MFCL:
         self._current = []
 
     def state(self) -> State:
-        """Returns everything but the model, for a checkpoint."""
+        """Returns the learner's state without the model, for a checkpoint."""
         teacher = self._teacher
         return {
             "optimizer": optimizer_state(self.optimizer),
@@ -196,7 +212,7 @@ class MFCL:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Restores the learner from what `state` returned."""
         load_optimizer_state(self.optimizer, state["optimizer"])
         self.generator.set_state(state["generator"])
         self._teacher.old = state["old"].to(next(self.model.parameters()).device)

@@ -20,12 +20,15 @@ def build_image_generator(parts: GenerativeParts) -> ImageGenerator:
 
 
 def refuses(shape: tuple[int, ...]) -> str | None:
-    """Says which images the generator can make, if it cannot make this shape; else None.
+    """Returns None if the generator can make images of this shape, else which images it can make.
 
     >>> [refuses((3, side, side)) for side in (28, 32, 64)]
     [None, None, None]
     >>> refuses((3, 30, 30))
     'square images with a side of 28, 32 or 64 (a multiple of 4, from 32 to 64 of 8)'
+
+    Args:
+        shape: The shape of an image (C, H, W).
     """
     _, height, width = shape
     good = height == width <= 64 and width % (4 if width <= 32 else 8) == 0

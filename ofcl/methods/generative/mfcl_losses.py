@@ -34,12 +34,12 @@ noise:    the largest of the first numbers of its noise, one number for each cla
 
 
 def label_loss(logits: Tensor, labels: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Computes the cross-entropy of the teacher's logits of made images.
+    """Computes the label term: the cross-entropy of the teacher's predictions for made images.
 
     Args:
         logits: The teacher's logits (n, classes).
-        labels: The class (n,) of each image.
-        temperature: The logits are divided by it.
+        labels: The class (n,) that each image shall have.
+        temperature: Divides the logits.
     """
     return F.cross_entropy(logits / temperature, labels)
 
@@ -49,6 +49,9 @@ def balance_loss(logits: Tensor) -> Tensor:
 
     >>> round(balance_loss(torch.eye(4) * 100).item(), 4), balance_loss(torch.zeros(3, 1)).item()
     (0.0, 0.0)
+
+    Args:
+        logits: The teacher's logits (n, q) of made images; the result is 0 if q is 1.
     """
     classes = logits.shape[1]
     if classes < 2:
@@ -60,22 +63,26 @@ def balance_loss(logits: Tensor) -> Tensor:
 def statistics_loss(
     mean: Tensor, variance: Tensor, running_mean: Tensor, running_variance: Tensor
 ) -> Tensor:
-    """Computes how far a layer's input is from its inputs in training, as a mean over channels.
+    """Computes how far a BatchNorm layer's input is from its inputs in training.
 
-    ln(σ/σ_r) − ½ (1 − (σ_r² + (μ_r − μ)²) / σ²)
+    It is the mean over channels of ln(σ/σ_r) − ½ (1 − (σ_r² + (μ_r − μ)²) / σ²).
 
     Args:
-        mean: μ of each channel of the input.
-        variance: σ² of each channel.
-        running_mean: μ_r, BatchNorm's running mean.
-        running_variance: σ_r², BatchNorm's running variance.
+        mean: The mean μ of each channel of the input.
+        variance: The variance σ² of each channel of the input.
+        running_mean: BatchNorm's running mean μ_r.
+        running_variance: BatchNorm's running variance σ_r².
     """
     ratio = (running_variance + (running_mean - mean) ** 2) / variance
     return (0.5 * (variance / running_variance).log() - 0.5 * (1 - ratio)).mean()
 
 
 def smoothness_loss(images: Tensor) -> Tensor:
-    """Computes the mean squared difference of images to themselves blurred by a 5 × 5 Gaussian."""
+    """Computes the mean squared difference between images and the same images blurred.
+
+    Args:
+        images: The images (n, C, H, W); the blur is a 5 × 5 Gaussian.
+    """
     offsets = torch.arange(5, device=images.device) - 2.0
     bell = torch.exp(-((offsets / 2) ** 2))
     kernel = torch.outer(bell, bell) / bell.sum() ** 2
@@ -87,10 +94,10 @@ def smoothness_loss(images: Tensor) -> Tensor:
 
 @contextmanager
 def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
-    """Collects the statistics loss of every BatchNorm layer, within the context.
+    """Collects `statistics_loss` of every BatchNorm layer while the context is open.
 
     Args:
-        teacher: The model with the layers.
+        teacher: The model with the BatchNorm layers.
 
     Yields:
         A list; each forward of the teacher appends one loss for each layer.
@@ -98,6 +105,7 @@ def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
     losses: list[Tensor] = []
 
     def watch(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        """Appends the statistics loss of one layer's input; PyTorch calls it after each forward."""
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
         assert layer.running_var is not None
@@ -119,14 +127,14 @@ def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
 def generator_loss(
     teacher: nn.Module, images: Tensor, noise: Tensor, seen: Tensor, labels: Labels
 ) -> Tensor:
-    """Computes the generator's loss: the sum of its four terms.
+    """Computes the generator's loss: the weighted sum of its four terms (at the top of this file).
 
     Args:
         teacher: The frozen global model.
         images: Made images.
         noise: The noise from which the images were made.
         seen: The classes seen so far.
-        labels: How the class of an image is chosen.
+        labels: How the class of an image is chosen (`Labels`).
     """
     with watched_statistics(teacher) as statistics:
         logits = teacher(images)[:, seen]
@@ -145,10 +153,10 @@ def distillation_loss(old_head: nn.Linear, old: Tensor, new: Tensor, before: Ten
     It is small if the features have changed little in the directions that the old head uses.
 
     Args:
-        old_head: The teacher's head, with the rows W_o of the old classes.
+        old_head: The teacher's head; W_o are its rows for the old classes.
         old: The q old classes.
-        new: The features φ(x) of the model that learns.
-        before: The features φ_o(x) of the teacher.
+        new: The features φ(x) by the model that learns (n, features).
+        before: The features φ_o(x) by the teacher (n, features).
     """
     weight = old_head.weight[old]
     return ((new - before) @ weight.T).square().sum(1).mean() / len(old)

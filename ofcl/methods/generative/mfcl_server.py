@@ -21,15 +21,15 @@ from ofcl.update import Update
 
 
 class MFCLServer:
-    """Trains MFCL's generator when a task has ended for every client.
+    """MFCL's part at the server: trains the image generator when a task has ended for every client.
 
     Args:
-        model: A model like the clients', which becomes the teacher.
+        model: A model like the clients', into which the teacher's weights are loaded.
         image_generator: The image generator, with the same weights at all clients and the server.
         generator: The random generator of noise.
-        steps: Gradient steps of the generator after a task.
+        steps: Gradient steps of the image generator after a task.
         batch: Images in each step.
-        labels: How the class of a made image is chosen.
+        labels: How the class of a made image is chosen (`Labels`).
         mean: The mean of each channel, with which images are normalised.
         std: The standard deviation of each channel, with which images are normalised.
     """
@@ -83,7 +83,7 @@ class MFCLServer:
         return handed | {"old": torch.tensor(self._seen, dtype=torch.long)}
 
     def train(self) -> list[float]:
-        """Trains the generator; returns the loss of every step."""
+        """Trains the generator on the classes seen so far; returns the loss of every step."""
         device = next(self._images.parameters()).device
         seen = torch.tensor(self._seen, device=device)
         optimizer = torch.optim.Adam(self._images.parameters(), lr=1e-3)
@@ -103,10 +103,14 @@ class MFCLServer:
 
     @torch.no_grad()
     def pictures(self, each: int) -> dict[int, Tensor]:
-        """Makes images for people to see, sorted by the class that the teacher sees in each.
+        """Makes images for people to look at, sorted by the class that the teacher predicts.
 
         Args:
-            each: Images of each class; a class may have fewer.
+            each: How many images of each class are wanted.
+
+        Returns:
+            By class, images (n, C, H, W) with values from 0 to 1; n is at most `each`. Empty before
+            any class has been seen.
         """
         if not self._seen:
             return {}
@@ -134,7 +138,7 @@ class MFCLServer:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Restores the server part from what `state` returned."""
         self._images.load_state_dict(state["images"])
         self._model.load_state_dict(state["model"])
         self._seen = list(state["seen"])
