@@ -1,4 +1,4 @@
-"""Refusals: what cannot work is refused here, before anything is learned; what is odd is told.
+"""Refusals: raises errors for runs that cannot work, before anything is learned; lists oddities.
 
 Settings that contradict each other whatever the data are refused earlier (`settings/rules.py`).
 """
@@ -19,12 +19,12 @@ from ofcl.settings.schema import Settings
 
 
 def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
-    """Refuses settings, checked by `check_settings`, that cannot work with samples of this form.
+    """Raises an error if a run's model, method or memory cannot work with its data.
 
     Args:
-        settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
-        classes: How many classes are known to come; of streams nobody knows: 0.
+        settings: The run's settings, resolved and already checked by `check_settings`.
+        dataset: The run's data, or a dataset without samples that has their form.
+        classes: How many classes are known to come; 0 for streams, of which nobody knows.
     """
     _check_model(settings, dataset)
     _check_generator(settings, dataset)
@@ -36,9 +36,13 @@ def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuses what cannot work whatever the data are, before anything is read or waited for.
+    """Raises an error if settings cannot work whatever the data are, before any data are read.
 
-    Names that nobody knows, and what the method or the engine cannot do.
+    It refuses unknown methods, models and devices, and settings that the method or the engine
+    cannot follow.
+
+    Args:
+        settings: The run's settings as somebody gave them.
     """
     if settings.method not in METHODS:
         raise unknown("method", settings.method, METHODS)
@@ -87,7 +91,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def _check_model(settings: Settings, dataset: Dataset) -> None:
-    """Refuses a model that cannot take samples of this form."""
+    """Raises an error if the settings' model cannot take samples like the dataset's."""
     if settings.model == ACGAN_NAME and settings.method != "fedcil":
         raise OfclError("the model acgan is for the method fedcil")
     model = settings.model
@@ -103,7 +107,10 @@ def _check_model(settings: Settings, dataset: Dataset) -> None:
 
 
 def _check_generator(settings: Settings, dataset: Dataset) -> None:
-    """Refuses a generative method that cannot make samples of this form."""
+    """Raises an error if the settings' generative method cannot make samples like the dataset's.
+
+    A method with a memory makes no samples and is never refused.
+    """
     name, method = settings.method, METHODS[settings.method].generative
     if method is None:
         return
@@ -120,7 +127,7 @@ def _check_generator(settings: Settings, dataset: Dataset) -> None:
 
 
 def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
-    """Finds what can be done but is hardly meant, in words.
+    """Lists warnings, in words, about settings that work but are hardly meant.
 
     Args:
         settings: The run's settings, resolved.
@@ -145,11 +152,18 @@ def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
 
 
 def _noisy_statistics(settings: Settings) -> bool:
+    """Says whether privacy's noise is added to the statistics of BatchNorm."""
     noisy = settings.dp_clip is not None and settings.dp_noise > 0
     return noisy and settings.model == "slim-resnet18" and settings.batchnorm == "average"
 
 
 def _tasks_without_rounds(settings: Settings, shares: Sequence[Share]) -> list[str]:
+    """Returns a warning if some tasks are too short for a round; empty if none is.
+
+    Args:
+        settings: The run's settings, with the schedule of rounds.
+        shares: The clients' shares of a dataset, from which the lengths of tasks follow.
+    """
     schedule = build_schedule(settings)
     lengths_of_clients = [task_lengths(settings, share) for share in shares]
     longest = [max(lengths) for lengths in zip(*lengths_of_clients, strict=True)]

@@ -35,9 +35,10 @@ def dataset_participants(
 
     Args:
         settings: The run's settings.
-        dataset: The data; default: those that the settings name.
-        load: Loads them; default: a loader that tells nobody.
-        elsewhere: Whether the clients are made elsewhere (`ClientFactory`), and none here.
+        dataset: The data; None: the dataset that the settings name.
+        load: Loads the dataset that the settings name; None: a new loader that reports nothing.
+        elsewhere: Whether other processes make the clients (`ClientFactory`); then none is made
+            here.
     """
     check_settings(settings)
     dataset = dataset or (load or Loader())(settings)
@@ -64,24 +65,34 @@ def dataset_participants(
 def client_maker(
     settings: Settings, dataset: Dataset, shares: Sequence[Share]
 ) -> Callable[[int], Client]:
-    """Returns a function that makes the client of a number, with its share of the dataset."""
+    """Returns a function that takes a client's number and makes this client.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The whole dataset, on the run's device.
+        shares: The rows of the dataset that each client gets.
+    """
     return lambda number: build_dataset_client(settings, dataset, number, shares[number])
 
 
 @dataclass(frozen=True)
 class ClientFactory:
-    """Makes clients in another process: it is pickled, so it names the data and holds none.
+    """Makes clients in another process.
+
+    It is pickled and sent there, so it has no samples, only the names of settings and files from
+    which the other process reads them.
 
     Args:
         settings: The run's settings, resolved.
-        saved: The folder of a dataset that was handed over from Python; None: the settings name it.
+        saved: The folder in which `save_dataset` has saved a dataset from Python; None: the other
+            process loads the dataset that the settings name.
     """
 
     settings: Settings
     saved: Path | None = None
 
     def __call__(self) -> Callable[[int], Client]:
-        """Reads the data; returns a function that makes the client of a number."""
+        """Reads the data; returns a function that takes a client's number and makes this client."""
         settings = self.settings
         dataset = load_saved(self.saved) if self.saved is not None else Loader()(settings)
         shares = build_shares(settings, dataset)
@@ -89,7 +100,15 @@ class ClientFactory:
 
 
 def save_dataset(dataset: Dataset, folder: Path) -> Path:
-    """Saves a dataset for the processes that make clients of it."""
+    """Saves a dataset in a folder, for other processes that make clients of it.
+
+    Args:
+        dataset: The dataset.
+        folder: The folder, which is made if it is missing.
+
+    Returns:
+        The same folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels)})
     save_file(tensors, folder / "dataset.safetensors")
@@ -98,7 +117,11 @@ def save_dataset(dataset: Dataset, folder: Path) -> Path:
 
 
 def load_saved(folder: Path) -> Dataset:
-    """Loads a dataset that `save_dataset` has saved."""
+    """Loads the dataset that `save_dataset` has saved in a folder.
+
+    Args:
+        folder: The folder.
+    """
     tree = json.loads((folder / "dataset.json").read_text())
     values = unflatten(load_file(folder / "dataset.safetensors"), tree)
     lists = {name: tuple(v) for name, v in values.items() if isinstance(v, list)}

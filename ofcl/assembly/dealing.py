@@ -16,7 +16,7 @@ from ofcl.settings.schema import Settings
 
 
 def build_reading(settings: Settings, progress: Progress = no_progress) -> Reading:
-    """Says how the run's data are read.
+    """Collects, from the settings, how the run's data are read: columns, sizes, subsets, folders.
 
     Args:
         settings: The run's settings.
@@ -43,11 +43,11 @@ def build_reading(settings: Settings, progress: Progress = no_progress) -> Readi
 
 
 class Loader:
-    """Loads the dataset that settings name; runs that follow each other read it once.
+    """Loads the dataset that settings name, and keeps it for a next run over the same data.
 
     Args:
         progress: Shows how far long work has come.
-        tell: Gets a line about what is downloaded.
+        tell: Gets a line about each download.
     """
 
     def __init__(
@@ -59,7 +59,11 @@ class Loader:
         self._last: tuple[str, Reading, Dataset] | None = None
 
     def __call__(self, settings: Settings) -> Dataset:
-        """Loads the dataset, unless it is the one that was loaded last."""
+        """Loads the dataset that the settings name; returns the last one again if it is the same.
+
+        Args:
+            settings: The run's settings.
+        """
         name, reading = settings.dataset, build_reading(settings, self._progress)
         if self._last is None or self._last[:2] != (name, reading):
             self._last = name, reading, load_dataset(name, reading, self._tell)
@@ -67,7 +71,15 @@ class Loader:
 
 
 def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
-    """Deals a dataset to the clients."""
+    """Deals the samples of a dataset to the clients.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The dataset, on the CPU.
+
+    Returns:
+        For each client, the rows of the dataset that it gets.
+    """
     validation = None if dataset.y_validation is None else dataset.y_validation.numpy()
     train, test = dataset.y_train.numpy(), dataset.y_test.numpy()
     return deal(settings, train, test, len(dataset.labels), validation)
@@ -80,7 +92,7 @@ def deal(
     classes: int,
     validation: np.ndarray | None,
 ) -> list[Share]:
-    """Deals data, of which only the classes are needed, to the clients.
+    """Deals samples to the clients by their classes alone; the samples themselves are not needed.
 
     Args:
         settings: The run's settings.
@@ -88,6 +100,9 @@ def deal(
         test: The class of every test sample.
         classes: How many classes the tasks are made of.
         validation: The class of every sample of a validation part; None: there is no such part.
+
+    Returns:
+        For each client, the numbers of its samples in these arrays, task by task.
     """
     shares = build_scenario(
         train,
@@ -115,22 +130,36 @@ def deal(
 
 
 def batch_limit(settings: Settings) -> int | None:
-    """Returns how many mini-batches of a task come at most; None: all of them.
+    """Returns the largest number of mini-batches of a task (`limit`); None: no limit.
 
-    A joint share has been cut task by task before its tasks were made one.
+    With `joint` there is none, as `deal` has already applied the limit to each task before it
+    joined all tasks to one.
+
+    Args:
+        settings: The run's settings.
     """
     return None if settings.joint else settings.limit
 
 
 def task_lengths(settings: Settings, share: Share) -> list[int]:
-    """Counts the mini-batches of each of a client's tasks."""
+    """Counts the mini-batches of each of a client's tasks, up to the limit.
+
+    Args:
+        settings: The run's settings, with the size of mini-batches and the limit.
+        share: The client's share of the dataset.
+    """
     limit = batch_limit(settings)
     lengths = [math.ceil(len(rows) / settings.batch_size) for rows in share.train]
     return [min(length, limit or length) for length in lengths]
 
 
 def arrivals(settings: Settings, share: Share) -> np.ndarray:
-    """Lists the rows of the train data in the order in which a client gets them."""
+    """Lists the rows of the train data that a client gets, in the order of its stream.
+
+    Args:
+        settings: The run's settings, with the limit of mini-batches for each task.
+        share: The client's share of the dataset.
+    """
     limit = batch_limit(settings)
     most = limit * settings.batch_size if limit else None
     return np.concatenate([rows[:most] for rows in share.train])

@@ -26,12 +26,12 @@ SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are re
 
 @dataclass(frozen=True)
 class Extent:
-    """How much a client will see, in the mean over the clients: the same for every seed.
+    """The amount of data that a client will see, as a mean over the clients; the same for any seed.
 
     Args:
-        samples: Its samples.
-        batches: Its mini-batches.
-        task: The mini-batches of one of its tasks.
+        samples: The samples of a client.
+        batches: The mini-batches of a client.
+        task: The mini-batches of one task of a client.
     """
 
     samples: float
@@ -58,7 +58,7 @@ def fit(settings: Settings, dataset: Dataset) -> Settings:
 
 
 def describe_fit(asked: Settings, fitted: Settings) -> str:
-    """Says in a line what was chosen for the data; empty: nothing was.
+    """Lists in one line the main settings that `fit` has chosen; empty if it had none to choose.
 
     Args:
         asked: The settings before `fit`.
@@ -69,7 +69,12 @@ def describe_fit(asked: Settings, fitted: Settings) -> str:
 
 
 def _extent(settings: Settings, dataset: Dataset) -> Extent | None:
-    """Measures what the clients will see; None: nobody knows."""
+    """Measures how much each client will see; None for streams and parties, of which nobody knows.
+
+    Args:
+        settings: The run's settings, with the number of tasks filled in.
+        dataset: The run's data; without samples for streams and parties.
+    """
     if settings.streams or not len(dataset.y_train):
         return None
     held = settings.validation if dataset.y_validation is None else 0.0
@@ -82,7 +87,16 @@ def _extent(settings: Settings, dataset: Dataset) -> Extent | None:
 
 
 def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict[str, Any]:
-    """Chooses a value for every setting that can be left to the data."""
+    """Chooses values that fit the data; `fit` uses those that the protocol leaves to the data.
+
+    Args:
+        settings: The run's settings, with the number of tasks filled in.
+        dataset: The run's data, or a dataset without samples that has their form.
+        extent: How much each client will see; None: nobody knows.
+
+    Returns:
+        Values by the names of settings.
+    """
     values: dict[str, Any] = {"q": _between_rounds(extent)}
     if METHODS[settings.method].generative is not None:
         return values
@@ -90,7 +104,9 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
         values["model"] = _model(dataset, extent)
     rich = extent is None or (dataset.kind == "image" and _rich(dataset, extent))
     values |= _recipe(values.get("model", settings.model), rich)
-    if extent is not None:
+    if extent is None:  # a short stream learns slowly from a teacher that knows little
+        values["distil"] = min(values["distil"], 1.0)
+    else:
         steps = round(GRADIENT_STEPS / max(extent.batches, 1))
         values["steps"] = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         # The asymmetric loss lets new classes meet old ones in replayed samples alone.
@@ -100,28 +116,43 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
 
 
 def _between_rounds(extent: Extent | None) -> int:
+    """Chooses `q`, the number of mini-batches between two rounds; extent None: nobody knows it."""
     if extent is None:
         return MOST_BETWEEN_ROUNDS
     return min(max(int(extent.task // ROUNDS_A_TASK), 1), MOST_BETWEEN_ROUNDS)
 
 
 def _model(dataset: Dataset, extent: Extent | None) -> str:
+    """Chooses the name of the network that fits the kind, size and number of the samples.
+
+    Args:
+        dataset: The run's data, or a dataset without samples that has their form.
+        extent: How much each client will see; None: nobody knows.
+    """
     if dataset.kind != "image" or min(dataset.shape[1:]) < SMALLEST_SIDE:
         return "mlp"
     return "slim-resnet18" if extent is not None and _rich(dataset, extent) else "convnet"
 
 
 def _rich(dataset: Dataset, extent: Extent) -> bool:
-    """Whether there are enough images, and large enough ones, for a network that needs both."""
+    """Says whether images are many and large enough for a ResNet and augmentation.
+
+    Args:
+        dataset: The run's images.
+        extent: How much each client will see.
+    """
     return extent.batches >= MANY and min(dataset.shape[1:]) >= LARGE
 
 
 def _recipe(model: str, rich: bool) -> dict[str, Any]:
-    """Chooses how a network learns.
+    """Chooses how a network learns: the loss and its terms, augmentation, averaging, width.
 
     Args:
-        model: The network.
+        model: The name of the network.
         rich: Whether there are enough images to change them at random.
+
+    Returns:
+        Values by the names of settings.
     """
     recipe: dict[str, Any] = {"loss": "ace", "distil": 3.0}
     if model == "mlp":

@@ -30,16 +30,17 @@ def build_client(
     tasks: int | None,
     classes: int | None = None,
 ) -> Client:
-    """Builds a client with a model, learner and generators of its own.
+    """Builds a client with a model, a learner and random generators of its own.
 
     Args:
         settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
+        dataset: The run's data, or a dataset without samples that has their form.
         number: The client's number.
-        stream: Its mini-batches.
-        held_out: The samples that it is tested on.
-        tasks: How many tasks there are; None: the stream alone knows.
-        classes: How many classes its model starts with; default: those of the dataset.
+        stream: The client's mini-batches.
+        held_out: The samples that the client is tested on.
+        tasks: How many tasks the stream has; None: the stream alone knows.
+        classes: How many outputs the client's model starts with; None: as many as the dataset has
+            labels.
     """
     model = build_model(settings, dataset, classes)
     return Client(
@@ -56,7 +57,11 @@ def build_client(
 
 
 def build_barrier(settings: Settings) -> Barrier:
-    """Says where clients that have ended a task wait for the others."""
+    """Chooses where a client that has ended a task waits for the others (`Barrier`).
+
+    Args:
+        settings: The run's settings, resolved.
+    """
     match settings.closing_round:
         case "task":
             return "before-test"
@@ -68,17 +73,29 @@ def build_barrier(settings: Settings) -> Barrier:
 
 
 def build_schedule(settings: Settings) -> Schedule:
-    """Says when clients communicate."""
+    """Builds the schedule that says after which mini-batches a client communicates.
+
+    Args:
+        settings: The run's settings.
+    """
     return Schedule(settings.burn_in, settings.q, settings.first_round)
 
 
 def needs_class_counts(settings: Settings) -> bool:
-    """Whether the server averages by how many samples of each class a client has."""
+    """Says whether the aggregation weights clients by how many samples of each class they have.
+
+    Args:
+        settings: The run's settings.
+    """
     return settings.aggregation == "weighted"
 
 
 def build_sharing(settings: Settings) -> Sharing:
-    """Says what clients send, and how they take the global model."""
+    """Collects what clients send (class counts, privacy) and how they take the global model.
+
+    Args:
+        settings: The run's settings.
+    """
     return Sharing(
         class_counts=needs_class_counts(settings) and settings.class_counts,
         mixing=settings.mixing,
@@ -97,7 +114,8 @@ def build_dataset_client(
         dataset: The whole dataset, on the run's device.
         number: The client's number.
         share: The rows of the dataset that are this client's.
-        classes: How many classes its model starts with; default: those of the dataset.
+        classes: How many outputs the client's model starts with; None: as many as the dataset has
+            labels.
     """
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
     validation = train
@@ -131,8 +149,8 @@ def build_live_client(
         settings: The run's settings, resolved.
         dataset: A dataset without samples that has the form of the stream's.
         number: The client's number.
-        stream: What arrives.
-        test: The samples that it is tested on.
+        stream: The stream of mini-batches.
+        test: The samples that the client is tested on.
     """
     no_validation = HeldOut(dataset.x_test, dataset.y_test, [])
     held_out = HeldOutParts(test, no_validation)
@@ -148,15 +166,15 @@ def build_live_stream(
     *,
     standardise: bool,
 ) -> LiveStream:
-    """Builds a client's stream of the samples that a feed brings.
+    """Builds a client's stream of mini-batches from the single samples that a feed brings.
 
     Args:
         settings: The run's settings.
         number: The client's number.
-        feed: Where samples come from.
-        pattern: What all clients' samples look like; the first sample fills it in.
-        vocabulary: The labels of all clients, growing.
-        standardise: Whether columns of numbers are standardised by the first rows.
+        feed: The source of the samples.
+        pattern: Kind and shape of all clients' samples; the first sample fills it in.
+        vocabulary: The labels of all clients, to which the stream adds new ones.
+        standardise: Whether columns of numbers are standardised by the first rows (`window`).
     """
     form = Form(
         pattern,

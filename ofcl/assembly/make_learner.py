@@ -31,8 +31,8 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
 
     Args:
         settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
-        classes: How many classes it starts with; default: those of the dataset.
+        dataset: The run's data, or a dataset without samples that has their form.
+        classes: How many outputs the model starts with; None: as many as the dataset has labels.
     """
     classes = max(len(dataset.labels) if classes is None else classes, FEWEST_CLASSES)
     size = ModelSize(
@@ -45,13 +45,13 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
 
 
 def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Learner:
-    """Builds the method at one client: a generative one, or replay from a memory.
+    """Builds the method's learner for one client: a generative one, or replay from a memory.
 
     Args:
         settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
-        number: The client's number, from which its generators start.
-        model: The model that is to learn.
+        dataset: The run's data, or a dataset without samples that has their form.
+        number: The client's number, which is part of the seeds of its random generators.
+        model: The client's model.
     """
     learner: Learner
     if (generative := METHODS[settings.method].generative) is not None:
@@ -71,9 +71,9 @@ def generative_parts(
 
     Args:
         settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
-        model: The model that learns there.
-        purpose: Names the generator of its draws, and the client.
+        dataset: The run's data, or a dataset without samples that has their form.
+        model: The model of this client or of the server.
+        purpose: The name of the method's random generator and, at a client, the client's number.
     """
     return GenerativeParts(
         model=model,
@@ -97,7 +97,14 @@ def generative_parts(
 
 
 def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
-    """Builds the learner that the methods with a memory share; arguments as `build_learner`."""
+    """Builds the learner that the methods with a memory share.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data, or a dataset without samples that has their form.
+        number: The client's number, which is part of the seeds of its random generators.
+        model: The client's model.
+    """
     return Replay(
         model=model,
         optimizer=build_optimizer(settings, model),
@@ -116,11 +123,20 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
 
 
 def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Memory | None:
+    """Builds the memory of one client; None for the method without a memory.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data, which limit the memory's size unless they are a stream.
+        number: The client's number, which is part of the seeds of its random generators.
+        model: The client's model, by which samples are scored.
+    """
     policy = METHODS[settings.method].policy
     if policy is None:
         return None
 
     def make_scorer(score: str) -> Scorer:
+        """Makes the scorer for the name of a score."""
         return Scorer(
             model,
             find_score(score, settings.score_average),
@@ -155,7 +171,12 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
 
 
 def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
-    """Builds what makes copies of a sample, by the kind of the data."""
+    """Builds the perturbation that makes copies of samples for scores, by the kind of the data.
+
+    Args:
+        settings: The run's settings.
+        dataset: The run's data, or a dataset without samples that has their form.
+    """
     if dataset.kind == "vector":
         return NoisyCopies(settings.noise_std, settings.noise_copies)
     return ImageViews(
@@ -169,7 +190,15 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
 
 
 def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
-    """Builds what changes new images in the steps after the first; None: they stay as they are."""
+    """Builds the augmentation that changes samples in gradient steps.
+
+    Args:
+        settings: The run's settings.
+        dataset: The run's data, or a dataset without samples that has their form.
+
+    Returns:
+        The augmentation; None if the settings name none, or none for this kind of data.
+    """
     match settings.augment, dataset.kind:
         case "flip-rotate", "image":
             return FlipAndRotate(settings.draws, settings.interpolation)
@@ -181,7 +210,12 @@ def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
 
 
 def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimizer:
-    """Builds the optimiser of a client's model."""
+    """Builds the optimiser of a client's model.
+
+    Args:
+        settings: The run's settings, resolved.
+        model: The client's model.
+    """
     assert settings.lr is not None  # resolved
     if settings.optimizer == "sgd":
         return SGD(model.parameters(), lr=settings.lr)

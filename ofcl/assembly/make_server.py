@@ -15,11 +15,11 @@ from ofcl.update import travelling
 
 
 def build_server(settings: Settings, dataset: Dataset) -> Server:
-    """Builds the server with the initial model.
+    """Builds the server with the initial model and, for a generative method, its part.
 
     Args:
         settings: The run's settings, resolved.
-        dataset: The run's data; their form is enough.
+        dataset: The run's data, or a dataset without samples that has their form.
     """
     model = build_model(settings, dataset)
     part: ServerPart | None = None
@@ -40,7 +40,11 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
 
 
 def build_aggregation(settings: Settings) -> Aggregation:
-    """Chooses how the server averages."""
+    """Returns the function with which the server averages updates.
+
+    Args:
+        settings: The run's settings.
+    """
     match settings.aggregation:
         case "weighted":
             return functools.partial(

@@ -19,17 +19,18 @@ class Participants:
 
     Args:
         settings: The run's settings, resolved.
-        clients: The clients that learn in this process; those elsewhere are made there.
+        clients: The clients that learn in this process; empty if other processes make them.
         server: The server with the initial model.
-        vocabulary: The labels, each with a place.
-        fitted: What was chosen for the data, in words; empty: nothing was.
-        warnings: What can be done but is hardly meant, in words.
-        batches: How many mini-batches will be learned in all; None: nobody knows.
-        pattern: What the samples of streams look like.
+        vocabulary: The labels; a label's place is its class.
+        warnings: Lines about settings that work but are hardly meant.
+        batches: How many mini-batches all clients will learn together; None: nobody knows.
+        pattern: Kind and shape of the samples of streams.
         tested: Whether streams have samples to test on.
         form: Kind of the samples, and how images were normalised, for the settings file.
-        fingerprint: Tells the run's dataset from others; empty: there is none here.
-        agreed: What was agreed with the parties of a federation, for a checkpoint.
+        fingerprint: A checksum of the run's dataset; empty for streams and parties.
+        agreed: Facts that the server has agreed on with the parties of a federation, for a
+            checkpoint; empty without parties.
+        fitted: The settings that were chosen for the data, in a line; empty: none was.
     """
 
     settings: Settings
@@ -47,16 +48,16 @@ class Participants:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels in the order of their places."""
+        """All labels known so far, in the order of their classes."""
         return self.vocabulary.labels
 
     @property
     def first_labels(self) -> tuple[str, ...]:
-        """The labels that were known when the run began."""
+        """The labels that were known when the run began, in the order of their classes."""
         return self.labels[: self.agreed.get("base")]
 
     def state(self) -> State:
-        """Gives what streams and parties have shown so far, for a checkpoint."""
+        """Returns labels, form of the samples and the parties' agreement, for a checkpoint."""
         return {
             "labels": list(self.labels),
             "kind": self.pattern.kind,
@@ -67,5 +68,12 @@ class Participants:
 
 
 def form_of(dataset: Dataset) -> State:
-    """Describes samples for those who look at them as a model takes them."""
+    """Describes how samples were prepared, so that images can be shown again as they were.
+
+    Args:
+        dataset: The dataset.
+
+    Returns:
+        The kind of the samples, and mean and standard deviation of each channel.
+    """
     return {"kind": dataset.kind, "mean": list(dataset.mean), "std": list(dataset.std)}

@@ -1,4 +1,4 @@
-"""Settings in which nothing is left to be found out: names, device, model, learning rate."""
+"""Settings in which nothing is left open: dataset, tasks, model, learning rate, device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ofcl.uncertainty.perturbations import choose_perturbations
 
 
 def resolve(settings: Settings, dataset: Dataset) -> Settings:
-    """Fills in what depends on the data and on this machine: no `auto` is left, no unset rate.
+    """Fills in all settings that depend on the data or on this machine, such as `auto`.
 
     Args:
         settings: The settings as somebody gave them.
@@ -40,7 +40,9 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
 
 
 def resolve_alone(settings: Settings) -> Settings:
-    """Lets the model of a single client be the global one; under `published` it has no rounds.
+    """Lets a single client hold rounds alone, so that the global model is a copy of its own.
+
+    Settings of several clients, and of the protocol `published`, come back unchanged.
 
     Args:
         settings: The settings of a run that no other party takes part in, resolved.
@@ -53,12 +55,25 @@ def resolve_alone(settings: Settings) -> Settings:
 
 
 def _closing_round(settings: Settings) -> str:
-    """Says when all clients wait for a round: at the end alone if some go on without the others."""
+    """Returns the value of `closing_round` that can be followed.
+
+    A round at the end of each task becomes one at the end of the run where clients do not go from
+    task to task together: with streams, with `stagger`, between parties.
+
+    Args:
+        settings: The run's settings.
+    """
     by_themselves = settings.streams or settings.stagger or settings.engine == "flower"
     return "end" if settings.closing_round == "task" and by_themselves else settings.closing_round
 
 
 def _model(settings: Settings, dataset: Dataset) -> str:
+    """Returns the name of the model; `auto`: the method's own, or by the kind of the data.
+
+    Args:
+        settings: The run's settings.
+        dataset: The run's data, or a dataset without samples that has their form.
+    """
     if settings.model != "auto":
         return settings.model
     generative = METHODS[settings.method].generative
@@ -68,17 +83,22 @@ def _model(settings: Settings, dataset: Dataset) -> str:
 
 
 def _tasks(settings: Settings, dataset: Dataset) -> int:
-    """The number of tasks; nobody has to name it for data with few classes."""
+    """Returns the number of tasks; if nobody gave it, fewer for data with few classes.
+
+    Args:
+        settings: The run's settings.
+        dataset: The run's data.
+    """
     if settings.streams or "tasks" in settings.model_fields_set:
         return settings.tasks
     return min(settings.tasks, usual_tasks(len(set(dataset.y_train.tolist()))))
 
 
 def find_device(name: str) -> torch.device:
-    """Finds the device of this name.
+    """Finds the device that a name stands for.
 
     Args:
-        name: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one.
+        name: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one, else the CPU.
 
     Raises:
         OfclError: If this machine has no such device.

@@ -33,7 +33,7 @@ class Hooks:
     """Functions of the run that stages and engines may call.
 
     Args:
-        pause: Waits for so many seconds; raises if the run is to end.
+        pause: Waits for the given number of seconds; raises if the run is to end.
         save: Writes a checkpoint.
         tell: Gets a line for the person who watches.
     """
@@ -45,40 +45,46 @@ class Hooks:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run that can begin: who takes part, and the engine that lets them learn."""
+    """A run that can begin: its participants, and the engine that lets the clients learn."""
 
     participants: Participants
     engine: Engine
 
 
 class Stage(Protocol):
-    """Where a run takes place."""
+    """The place of a run: this process, processes of a simulation, or real parties."""
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
-        """Goes from settings to a prepared run.
+        """Builds the participants and the engine of a run from its settings.
 
         Args:
             settings: The run's settings.
-            known: What the checkpoint of a resumed run knows of its participants; None: it is new.
-            hooks: What the run does for its parts.
+            known: What the checkpoint of a resumed run says of its participants
+                (`Participants.state`); None: the run is new.
+            hooks: Functions of the run that the stage and the engine may call.
 
         Raises:
             OfclError: If something cannot work; nothing has been learned then.
         """
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type to go on with a run that was stopped."""
+        """Returns the command line that resumes a run that was stopped.
+
+        Args:
+            directory: The run directory.
+        """
 
 
 @dataclass(frozen=True)
 class LocalStage:
-    """All clients in this process, with shares of a dataset or with streams of their own.
+    """A stage with all clients in this process, with shares of a dataset or with streams.
 
     Args:
-        dataset: The data; None: those that the settings name.
-        streams: One a client, instead of a dataset; empty: those that the settings name, if any.
+        dataset: The data; None: the dataset that the settings name.
+        streams: One stream for each client, instead of a dataset; empty: the streams that the
+            settings name or, if they name none, a dataset.
         test: Samples to test on, for streams.
-        load: Loads the dataset that the settings name; None: a loader of its own.
+        load: Loads the dataset that the settings name; None: a new loader.
     """
 
     dataset: Dataset | None = None
@@ -87,7 +93,13 @@ class LocalStage:
     load: Loader | None = None
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
-        """Makes the clients, the server and the local engine."""
+        """Builds the clients, the server and the local engine.
+
+        Args:
+            settings: The run's settings.
+            known: What the checkpoint of a resumed run says of its streams; None: the run is new.
+            hooks: Functions of the run that the stage and the engine may call.
+        """
         if self.streams or settings.streams:
             participants = stream_participants(
                 settings, self.streams, self.test, hooks.pause, known
@@ -105,20 +117,24 @@ class LocalStage:
         return Prepared(participants, engine)
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type to go on with a run that was stopped."""
+        """Returns the command line that resumes a run that was stopped.
+
+        Args:
+            directory: The run directory.
+        """
         return f"ofcl resume {directory}"
 
 
 class SimulationStage:
-    """Clients in the processes of Flower's simulation, each in a folder beside the run's records.
+    """A stage with the clients in the processes of Flower's simulation.
 
-    The processes read the data that the settings name; only a dataset that was handed over from
-    Python is written beside them.
+    Each client has a folder in the run directory. The processes read the data that the settings
+    name; only a dataset that was handed over from Python is written to a folder for them.
 
     Args:
-        dataset: The data; None: those that the settings name.
+        dataset: The data; None: the dataset that the settings name.
         out: The run directory; None: a temporary folder.
-        load: Loads the dataset that the settings name; None: a loader of its own.
+        load: Loads the dataset that the settings name; None: a new loader.
     """
 
     def __init__(
@@ -130,7 +146,13 @@ class SimulationStage:
         self._folder = Path(out or self._temporary.name) / "clients"
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
-        """Makes the server and the engine that reaches the processes, which make the clients."""
+        """Builds the server, and the engine that sends requests to the processes with the clients.
+
+        Args:
+            settings: The run's settings.
+            known: Not used: the settings say everything about the participants.
+            hooks: Functions of the run that the stage and the engine may call.
+        """
         from ofcl.engines.flower.simulation import Simulation
 
         load = self._load or Loader(tell=hooks.tell)
@@ -149,7 +171,11 @@ class SimulationStage:
         return Prepared(participants, engine)
 
     def resume_command(self, directory: Path) -> str:
-        """Says what to type to go on with a run that was stopped."""
+        """Returns the command line that resumes a run that was stopped.
+
+        Args:
+            directory: The run directory.
+        """
         return f"ofcl resume {directory}"
 
 
@@ -161,15 +187,19 @@ def choose_stage(
     out: Path | None = None,
     load: Loader | None = None,
 ) -> Stage:
-    """Chooses the stage that the settings ask for (`engine`).
+    """Returns the stage that the settings ask for (`engine`).
 
     Args:
         settings: The run's settings.
-        dataset: Data that were handed over from Python.
-        streams: Streams that were handed over from Python.
+        dataset: Data that were handed over from Python; None: the settings name them.
+        streams: Streams that were handed over from Python; empty: the settings name them, or none.
         test: Samples to test on, for streams.
-        out: The run directory.
-        load: Loads the dataset that the settings name.
+        out: The run directory; None: no records are kept.
+        load: Loads the dataset that the settings name; None: a new loader.
+
+    Raises:
+        OfclError: If the engine cannot take these streams or test samples, or needs another
+            command.
     """
     if test and not (streams or settings.streams):
         raise OfclError("test is for streams; a dataset has a test part of its own")

@@ -48,10 +48,11 @@ def stream_participants(
 
     Args:
         settings: The run's settings; they name the streams unless `streams` are given.
-        streams: One a client, handed over from Python; empty: those that the settings name.
-        test: Samples to test on, or the file or folder of them, handed over from Python.
-        pause: Waits for so many seconds; it may raise to end the run.
-        known: What a run that is resumed has seen of its streams.
+        streams: One stream for each client, handed over from Python; empty: the settings name them.
+        test: Samples to test on, or a file or folder of them; empty: `test` of the settings.
+        pause: Waits for the given number of seconds; it may raise to end the run.
+        known: What the checkpoint of a resumed run says of its streams (`Participants.state`);
+            None: the run is new.
     """
     if isinstance(test, str | Path):
         settings, test = settings.model_copy(update={"test": str(test)}), ()
@@ -99,7 +100,7 @@ def stream_participants(
 
 
 def _settled(settings: Settings) -> Settings:
-    """Fills in the number of clients, and the whole path of the file to test on."""
+    """Fills in the number of clients, and makes the path of `test` absolute."""
     found: dict[str, Any] = {"clients": len(settings.streams)}
     if settings.test is not None:
         if not Path(settings.test).exists():
@@ -109,6 +110,13 @@ def _settled(settings: Settings) -> Settings:
 
 
 def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
+    """Lists warnings, in words, about what a user may not expect of a run over streams.
+
+    Args:
+        settings: The run's settings, resolved.
+        pattern: Kind and shape of the samples.
+        by_name: Whether the settings name the streams; rows of such streams are standardised.
+    """
     warnings = []
     if settings.clients < settings.min_clients:
         warnings.append(
@@ -123,11 +131,11 @@ def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
 def open_feeds(
     settings: Settings, streams: Sequence[Feed | Items] = ()
 ) -> tuple[list[Feed], tuple[str, ...]]:
-    """Opens the clients' feeds.
+    """Opens a feed of samples for each client.
 
     Args:
         settings: The run's settings; they name the feeds unless `streams` are given.
-        streams: One a client, handed over from Python.
+        streams: One stream for each client, handed over from Python.
 
     Returns:
         The feeds, and the names by which a resumed run opens them again.
@@ -152,7 +160,16 @@ def open_feeds(
 def _wait_for_a_sample(
     live: Sequence[LiveStream], pattern: Pattern, pause: Callable[[float], None]
 ) -> None:
-    """Waits until any stream has shown what samples look like."""
+    """Waits until a first sample has come in any of the streams and has filled in the pattern.
+
+    Args:
+        live: The clients' streams.
+        pattern: Kind and shape of the samples, which the streams share.
+        pause: Waits for the given number of seconds; it may raise to end the run.
+
+    Raises:
+        OfclError: If all streams end without a sample.
+    """
     while pattern.kind is None:
         ready = [stream.ready() for stream in live]
         if pattern.kind is None and all(ready):
@@ -164,12 +181,15 @@ def _wait_for_a_sample(
 def read_test_samples(
     settings: Settings, test: Iterable[Any], live: Sequence[LiveStream]
 ) -> list[Sample]:
-    """Reads the samples to test on, in the form of the streams' own.
+    """Reads the samples to test on, and checks that they have the form of the streams' samples.
 
     Args:
-        settings: The run's settings; `test` in them is a file or folder.
-        test: Samples handed over from Python, if the settings name none.
+        settings: The run's settings, in which `test` may name a file or folder.
+        test: Samples handed over from Python, for settings that name no file or folder.
         live: The streams, whose columns and form hold for the test samples too.
+
+    Raises:
+        OfclError: If a sample cannot be used.
     """
     if settings.test is not None:
         known = next((s.feed.known for s in live if "columns" in s.feed.known), {})
@@ -193,25 +213,28 @@ def read_test_samples(
 def tests_of(
     samples: Callable[[], Sequence[Sample]], stream: LiveStream, vocabulary: Vocabulary
 ) -> SeenHeldOut:
-    """Makes test samples ready as the stream's own are, when they are first needed.
+    """Returns a client's test samples, which are read and prepared when they are first needed.
 
-    How a stream standardises is not known before its first rows, or the checkpoint of a resumed
-    run, have come.
+    They are prepared as the stream's own samples are. How a stream standardises is not known before
+    its first rows, or the checkpoint of a resumed run, have come.
 
     Args:
         samples: Reads the samples.
-        stream: The stream whose form they have.
-        vocabulary: The places of their labels.
+        stream: The client's stream, whose form they have.
+        vocabulary: The labels; the place of a label is its class.
     """
 
     @functools.cache
     def tensor() -> Tensor:
+        """Returns the test samples as one tensor, prepared once."""
         return stream.form.to_tensor([sample.x for sample in samples()])
 
     def labels() -> list[str]:
+        """Returns the label of each test sample."""
         return [sample.label for sample in samples()]
 
     def places() -> dict[str, int]:
+        """Returns the class of each label known so far."""
         return {label: place for place, label in enumerate(vocabulary.labels)}
 
     return SeenHeldOut(tensor, labels, places)
