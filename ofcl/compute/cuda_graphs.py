@@ -26,7 +26,13 @@ Shapes = tuple[torch.Size, ...]
 
 @dataclass(frozen=True)
 class _Recording:
-    """A captured call: its graph, the tensors that it reads, and the tensor that it writes."""
+    """A captured call.
+
+    Args:
+        graph: The graph to replay.
+        arguments: The tensors that the graph reads, into which arguments are copied.
+        output: The tensor that the graph writes.
+    """
 
     graph: torch.cuda.CUDAGraph
     arguments: list[Tensor]
@@ -35,7 +41,7 @@ class _Recording:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Stops the garbage collector while the block runs.
+    """Stops the garbage collector inside the `with` block.
 
     A client, its functions and their graphs refer to each other, so only the collector frees them
     when a run is over. If it freed a graph while another one is captured, the capture would fail.
@@ -52,9 +58,9 @@ def no_collection() -> Iterator[None]:
 class Captured:
     """A function of tensors that a CUDA device replays; on a CPU, the function itself.
 
-    One graph is captured for each combination of argument shapes that comes more than once. Other
-    calls run the function as it is written. Arguments may be on the CPU; they are copied to the
-    device.
+    One graph is captured for each combination of argument shapes that comes more than once, up to
+    64 combinations. Other calls run the function as it is written. Arguments may be on the CPU;
+    they are copied to the device.
 
     The function may read and change other tensors (parameters, an optimiser's state). These must
     stay where they are in memory; call `forget` after replacing one.
@@ -71,7 +77,11 @@ class Captured:
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __call__(self, *arguments: Tensor) -> Tensor:
-        """Returns what the function returns for these arguments."""
+        """Returns the function's result for some arguments.
+
+        Args:
+            arguments: The arguments of the function.
+        """
         if self._device.type != "cuda":
             return self._function(*arguments)
         shapes = tuple(argument.shape for argument in arguments)
@@ -92,7 +102,7 @@ class Captured:
         self._recordings.clear()
 
     def _record(self, arguments: tuple[Tensor, ...]) -> _Recording:
-        """Captures the function for arguments of these shapes; capturing computes nothing.
+        """Captures the function for arguments of the given shapes and types; computes nothing.
 
         The graph is captured in the CUDA stream in which it will be replayed: matrix products have
         one workspace for each stream, and two graphs that share a workspace must not run at the

@@ -30,12 +30,13 @@ def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
 
 @contextmanager
 def cpu_threads(count: int | None) -> Iterator[None]:
-    """Lets PyTorch use so many threads on the CPU meanwhile; None: as many as it does anyway.
+    """Sets the number of PyTorch's threads on the CPU inside the `with` block.
 
-    A small network is fastest with one, and several runs beside each other would take turns.
+    A small network is fastest with one thread, and several runs on one machine would compete for
+    its cores.
 
     Args:
-        count: The number of threads, or None.
+        count: The number of threads; None: it is not changed.
     """
     before = torch.get_num_threads()
     if count is not None:
@@ -47,7 +48,7 @@ def cpu_threads(count: int | None) -> Iterator[None]:
 
 
 def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
-    """Queues a copy of a tensor or array on the CPU to the device.
+    """Queues a copy of a tensor or array to a device, and returns the copy without waiting.
 
     Args:
         values: The tensor or array, on the CPU.
@@ -58,7 +59,7 @@ def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
 
 
 def all_to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    """Queues copies of named tensors to the device.
+    """Queues copies of named tensors to a device, and returns the copies without waiting.
 
     Args:
         tensors: The tensors by name, on the CPU.
@@ -92,9 +93,9 @@ class Transfer:
 class Lanes:
     """A CUDA stream (lane) for each client, so that the work of several clients overlaps.
 
-    The first work in a lane after a `join` waits for what was queued outside of the lanes until
-    then. After a `join`, what is queued outside waits for the work of all lanes. On a CPU, lanes do
-    nothing.
+    The first work in a lane after a `join` waits for the work queued before it outside of the
+    lanes. Work that is queued outside after a `join` waits for the work of all lanes. On a CPU,
+    lanes do nothing.
 
     Args:
         device: The device that the clients compute on.
@@ -109,7 +110,11 @@ class Lanes:
 
     @contextmanager
     def of(self, client: int) -> Iterator[None]:
-        """Queues the work of a `with` block in the lane of a client."""
+        """Queues the work of a `with` block in the lane of a client.
+
+        Args:
+            client: The client's number.
+        """
         if not self.overlap:
             yield
             return
@@ -121,7 +126,7 @@ class Lanes:
             yield
 
     def join(self) -> None:
-        """Makes what is queued next wait for the work of all lanes."""
+        """Makes work that is queued outside of the lanes from now on wait for all lanes."""
         for client in self._used:
             torch.cuda.current_stream(self._device).wait_stream(self._lanes[client])
         self._used.clear()

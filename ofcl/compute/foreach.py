@@ -26,7 +26,7 @@ def copy_all(targets: TensorList, sources: TensorList) -> None:
 
     Args:
         targets: The tensors that are overwritten.
-        sources: As many tensors to copy.
+        sources: The tensor to copy into each target.
     """
     torch._foreach_copy_(targets, sources)
 
@@ -36,18 +36,18 @@ def move_towards(targets: TensorList, goals: TensorList, share: float) -> None:
 
     Args:
         targets: The tensors that are changed.
-        goals: As many tensors to move towards.
+        goals: The tensor to move each target towards.
         share: The share of the way: 0 changes nothing, 1 reaches the goal.
     """
     torch._foreach_lerp_(targets, goals, share)
 
 
 def add_scaled(targets: TensorList, terms: TensorList, factor: float) -> None:
-    """Adds to each target, in place, its term times a factor (`Tensor.add_` with `alpha`).
+    """Adds a term, times one factor, to each target in place (`Tensor.add_` with `alpha`).
 
     Args:
         targets: The tensors that are changed.
-        terms: As many tensors to add.
+        terms: The term for each target.
         factor: The factor of every term.
     """
     torch._foreach_add_(targets, terms, alpha=factor)
@@ -78,7 +78,7 @@ def between(starts: TensorList, goals: TensorList, share: float) -> TensorList:
 
     Args:
         starts: The tensors to start from.
-        goals: As many tensors to move towards.
+        goals: The tensor to move towards from each start.
         share: The share of the way: 0 gives the starts, 1 the goals.
     """
     return torch._foreach_lerp(starts, goals, share)
@@ -115,7 +115,11 @@ def differences(first: TensorList, second: TensorList) -> TensorList:
 
 
 def norms(tensors: TensorList) -> TensorList:
-    """Returns the Euclidean norm of every tensor (`torch.linalg.vector_norm`)."""
+    """Returns the Euclidean norm of every tensor (`torch.linalg.vector_norm`).
+
+    Args:
+        tensors: The tensors.
+    """
     return torch._foreach_norm(tensors)
 
 
@@ -190,8 +194,10 @@ def batch_norm_without_cudnn(
 def undecorated(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method of PyTorch's optimisers without the decorator that imports the compiler.
 
-    The import takes a second, and nothing in this package is compiled. A method that has no
-    decorator is returned as it is.
+    The import takes a second, and nothing in this package is compiled.
+
+    Args:
+        method: The method; if it has no decorator, it is returned as it is.
     """
     plain: Callable[..., Any] = getattr(method, "__wrapped__", method)
     return plain

@@ -33,7 +33,11 @@ class SGD(_Uncompiled, torch.optim.SGD):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Takes a step with the gradients that the parameters have."""
+        """Takes a step with the gradients that the parameters have.
+
+        Args:
+            closure: Not used; PyTorch's optimisers take it.
+        """
         group = self.param_groups[0]
         gradients = [parameter.grad for parameter in group["params"]]
         foreach.add_scaled(group["params"], gradients, -group["lr"])
@@ -42,8 +46,8 @@ class SGD(_Uncompiled, torch.optim.SGD):
 class Adam(_Uncompiled, torch.optim.Adam):
     """PyTorch's Adam for a CPU without its checks before each step.
 
-    For a network of a few small tensors, the checks take longer than the step. Its state has the
-    form of PyTorch's, so each can continue from the other's.
+    For a network of a few small tensors, the checks take longer than the step. The state has the
+    form of PyTorch's Adam, so each of the two can continue from the state of the other.
 
     Args:
         parameters: The parameters to change; all of them must have gradients in every step.
@@ -55,11 +59,15 @@ class Adam(_Uncompiled, torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Takes a step with the gradients that the parameters have."""
+        """Takes a step with the gradients that the parameters have, and clears the gradients.
+
+        Args:
+            closure: Not used; PyTorch's optimisers take it.
+        """
         step_together([self])
 
     def states(self) -> list[dict[str, Tensor]]:
-        """Returns the state of each parameter; all zeros before the first step."""
+        """Returns the state of each parameter by name (`step`, …); all zeros before the first step."""
         parameters = self.param_groups[0]["params"]
         return [self.state[parameter] or self._new_state(parameter) for parameter in parameters]
 
@@ -105,11 +113,11 @@ def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor, parameters: list[nn.Parameter]) -> None:
-    """Takes a step down the gradient of a loss.
+    """Computes the gradient of a loss, and takes a step of an optimiser with it.
 
     Args:
         optimizer: The optimiser of the parameters.
-        loss: A number that depends on the parameters.
+        loss: A scalar tensor that depends on the parameters.
         parameters: The parameters to compute the gradient for.
     """
     for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):

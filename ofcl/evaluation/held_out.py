@@ -19,11 +19,11 @@ ClassesOfTasks = Sequence[Collection[int]]
 
 
 class Predictions(NamedTuple):
-    """A model's predictions on the test samples of one task.
+    """A model's predictions on the held-out samples of one task.
 
     Args:
         classes: The class of each sample (n,).
-        predicted: The class that the model takes each sample for (n,).
+        predicted: The class that the model predicts for each sample (n,).
     """
 
     classes: np.ndarray
@@ -31,7 +31,7 @@ class Predictions(NamedTuple):
 
 
 class Tested(Protocol):
-    """Samples that a model is tested on and never learns."""
+    """Held-out samples: a model is tested on them and never learns them."""
 
     def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
         """Lets the model predict the samples of the tasks so far.
@@ -39,6 +39,9 @@ class Tested(Protocol):
         Args:
             model: The model to test.
             seen: The classes that came in each task so far.
+
+        Returns:
+            The predictions on each task.
         """
 
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
@@ -47,12 +50,20 @@ class Tested(Protocol):
         Args:
             model: The model to test.
             seen: The classes that came in each task so far.
+
+        Returns:
+            For each task, `[class, right predictions, samples]` of each of its classes.
         """
 
 
 @dataclass(frozen=True)
 class HeldOutParts:
-    """A client's test samples, and its validation samples, by which settings are chosen."""
+    """A client's held-out samples.
+
+    Args:
+        test: The samples that a run's result is measured on.
+        validation: The samples by which settings are chosen.
+    """
 
     test: Tested
     validation: Tested
@@ -62,8 +73,8 @@ class HeldOut:
     """A client's share of the test or validation samples of a dataset, for each of its tasks.
 
     Args:
-        x: The samples of the dataset.
-        y: Their classes, on the CPU.
+        x: All test or validation samples of the dataset (n, …).
+        y: Their classes (n,), on the CPU.
         rows_of_tasks: For each task, the rows of `x` that are the client's.
         prepare: Turns samples into the model's input.
         at_once: Whether every test is on all tasks, because the client learns them as one.
@@ -82,21 +93,27 @@ class HeldOut:
         self._rows = [torch.from_numpy(rows) for rows in rows_of_tasks]
 
     def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
-        """Lets the model predict the samples of the tasks so far.
+        """Lets the model predict the samples of the tasks so far; of all tasks if `at_once`.
 
         Args:
             model: The model to test.
             seen: The classes that came in each task so far; here only the number of tasks matters.
+
+        Returns:
+            The predictions on each task.
         """
         rows = self._rows if self._at_once else self._rows[: len(seen)]
         return predict(model, self._x, self._y, rows, self._prepare)
 
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
-        """Counts the model's right predictions on the tasks so far, class by class.
+        """Counts the right predictions among those that `predictions` returns, class by class.
 
         Args:
             model: The model to test.
             seen: The classes that came in each task so far; here only the number of tasks matters.
+
+        Returns:
+            For each task, `[class, right predictions, samples]` of each of its classes.
         """
         return count_hits(self.predictions(model, seen))
 
@@ -108,9 +125,9 @@ class SeenHeldOut:
     are left out.
 
     Args:
-        samples: Returns the samples, ready for the model.
-        labels: Returns the label of each sample.
-        places: Returns the class of each label that is known so far.
+        samples: A function that returns the samples (n, …) as the model's input.
+        labels: A function that returns the label of each sample.
+        places: A function that returns the class of each label that is known so far.
     """
 
     def __init__(self, samples: Callable[[], Tensor], labels: Callable[[], Sequence[str]],
@@ -118,11 +135,15 @@ class SeenHeldOut:
         self._samples, self._labels, self._places = samples, labels, places
 
     def predictions(self, model: nn.Module, seen: ClassesOfTasks) -> list[Predictions]:
-        """Lets the model predict the samples of the classes so far, by the task they first came in.
+        """Lets the model predict the samples of the classes that have come so far, task by task.
 
         Args:
             model: The model to test.
             seen: The classes that came in each task so far.
+
+        Returns:
+            For each task, the predictions on the classes that first came in it; empty arrays if
+            there are no samples of these classes.
         """
         labels = self._labels()
         if not labels:
@@ -139,11 +160,14 @@ class SeenHeldOut:
         return predict(model, x, y, rows)
 
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
-        """Counts the model's right predictions on the classes so far, by task and class.
+        """Counts the right predictions among those that `predictions` returns, class by class.
 
         Args:
             model: The model to test.
             seen: The classes that came in each task so far.
+
+        Returns:
+            For each task, `[class, right predictions, samples]` of each of its classes.
         """
         return count_hits(self.predictions(model, seen))
 
@@ -160,10 +184,13 @@ def predict(
 
     Args:
         model: The model to test; it is put into evaluation mode meanwhile.
-        x: The samples.
-        y: Their classes, on the CPU.
+        x: The samples (n, …).
+        y: Their classes (n,), on the CPU.
         rows_of_tasks: For each task, the rows of `x` to predict.
         prepare: Turns samples into the model's input.
+
+    Returns:
+        The predictions on each task.
     """
     if not rows_of_tasks:
         return []
@@ -201,13 +228,13 @@ def count_hits(predictions: Sequence[Predictions]) -> Hits:
 
 
 def count_confusions(predictions: Sequence[Predictions]) -> Confusions:
-    """Counts which class is taken for which, over all tasks.
+    """Counts for which class the samples of each class are taken, over all tasks.
 
     Args:
         predictions: The predictions on each task.
 
     Returns:
-        `[class, predicted class, samples]` wherever there are samples.
+        `[class, predicted class, samples]` of each pair of classes that occurs.
 
     >>> count_confusions([Predictions(np.array([0, 0, 1]), np.array([0, 1, 1]))])
     [[0, 0, 1], [0, 1, 1], [1, 1, 1]]

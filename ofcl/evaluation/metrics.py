@@ -16,6 +16,9 @@ def mean(values: Iterable[float | None]) -> float | None:
 
     >>> mean([1.0, None, 3.0])
     2.0
+
+    Args:
+        values: The values.
     """
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
@@ -44,6 +47,12 @@ def balanced_accuracy(hits: Hits) -> float | None:
 
     >>> balanced_accuracy([[[0, 3, 4], [1, 0, 1]]])
     37.5
+
+    Args:
+        hits: For each tested task, `[class, right predictions, samples]` of each class.
+
+    Returns:
+        The average; None if there are no samples.
     """
     return mean(100 * right / n for classes in hits for _, right, n in classes if n)
 
@@ -53,6 +62,12 @@ def merge(hits: Sequence[Hits]) -> Hits:
 
     >>> merge([[[[0, 1, 2]]], [[[0, 2, 2]], [[1, 0, 1]]]])
     [[[0, 3, 4]], [[1, 0, 1]]]
+
+    Args:
+        hits: For each client and task, `[class, right predictions, samples]` of each class.
+
+    Returns:
+        The sums in the same form: for each task, `[class, right predictions, samples]`.
     """
     merged: list[dict[int, list[int]]] = [{} for _ in range(max(map(len, hits), default=0))]
     for part in hits:
@@ -65,12 +80,13 @@ def merge(hits: Sequence[Hits]) -> Hits:
 
 
 def to_its_end(matrix: Sequence[Row]) -> list[Row]:
-    """Cuts off the rows of a client's matrix after its last test.
-
-    Row i of the matrix has the accuracies after task i, column j those on task j.
+    """Returns the rows of a client's matrix up to its last test; [] if it was never tested.
 
     >>> to_its_end([[90.0, None, None], [40.0, 80.0, None], [None, None, None]])
     [[90.0, None, None], [40.0, 80.0, None]]
+
+    Args:
+        matrix: The client's accuracies: row i has those after task i, column j those on task j.
     """
     reached = [n for n, row in enumerate(matrix) if any(value is not None for value in row)]
     return [list(row) for row in matrix[: max(reached, default=-1) + 1]]
@@ -79,10 +95,15 @@ def to_its_end(matrix: Sequence[Row]) -> list[Row]:
 def falls(matrix: Sequence[Row]) -> Row:
     """Computes how far the accuracy on each task but the last has fallen from its best.
 
-    Row i of the client's matrix has the accuracies after task i, column j those on task j.
-
     >>> falls([[90.0, None], [40.0, 80.0]])
     [50.0]
+
+    Args:
+        matrix: The client's accuracies: row i has those after task i, column j those on task j.
+
+    Returns:
+        For each task but the last, its best accuracy before the last row minus its accuracy in the
+        last row; None if one of the two was not measured.
     """
     fallen: Row = []
     for task in range(len(matrix) - 1):
@@ -96,10 +117,14 @@ def falls(matrix: Sequence[Row]) -> Row:
 def last_accuracy(matrix: Sequence[Row]) -> float | None:
     """Computes A of one client: the mean over all tasks of the accuracy after the last task.
 
-    Row i of the client's matrix has the accuracies after task i, column j those on task j.
-
     >>> last_accuracy([[90.0, None], [40.0, 80.0]])
     60.0
+
+    Args:
+        matrix: The client's accuracies: row i has those after task i, column j those on task j.
+
+    Returns:
+        The mean; None if nothing was measured.
     """
     return mean(matrix[-1]) if matrix else None
 
@@ -107,9 +132,13 @@ def last_accuracy(matrix: Sequence[Row]) -> float | None:
 def forgetting(matrix: Sequence[Row]) -> float | None:
     """Computes F of one client: the mean fall of the accuracy on each task from its best.
 
-    Row i of the client's matrix has the accuracies after task i, column j those on task j.
-
     >>> forgetting([[90.0, None], [40.0, 80.0]])
     50.0
+
+    Args:
+        matrix: The client's accuracies: row i has those after task i, column j those on task j.
+
+    Returns:
+        The mean over all tasks but the last; None if nothing was measured.
     """
     return mean(falls(matrix))

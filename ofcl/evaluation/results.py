@@ -52,7 +52,7 @@ def summarise(
     Args:
         events: The events of the run.
         clients: The number of clients.
-        tasks: The number of tasks; None: as many as the events tell of.
+        tasks: The number of tasks; None: those that the events name are counted.
         seconds: How long the run has taken.
         joint: Whether the clients learned all tasks as one, and were tested once.
     """
@@ -75,7 +75,11 @@ class Summary:
         self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
 
     def add(self, event: Event) -> None:
-        """Adds an event to the sums."""
+        """Adds an event to the sums.
+
+        Args:
+            event: The event; kinds that do not matter for the result are ignored.
+        """
         match event:
             case Learned():
                 self._add_learned(event)
@@ -91,7 +95,7 @@ class Summary:
                 self._bytes_received += event.bytes_received
 
     def _add_learned(self, event: Learned) -> None:
-        """Adds the loss and the right predictions of the mini-batches that a client has learned."""
+        """Adds the losses and the right predictions of mini-batches that a client has learned."""
         key = event.client, event.task
         nothing = {"batches": 0, "samples": 0, "loss": 0, "correct": 0}
         sums = self._learned.setdefault(
@@ -107,7 +111,7 @@ class Summary:
 
         Args:
             clients: The number of clients.
-            tasks: The number of tasks; None: as many as the events tell of.
+            tasks: The number of tasks; None: those that the events name are counted.
             seconds: How long the run has taken.
             joint: Whether the clients learn all tasks as one, and are tested once.
         """
@@ -138,6 +142,7 @@ class Summary:
         )
 
     def _matrices(self, clients: int, tasks: int | None, joint: bool) -> _Matrices:
+        """Collects the tests in the events so far; the parameters are those of `result`."""
         if tasks is not None:
             tests = 1 if joint else tasks
             return _Matrices(self._evaluated, tests, tasks, [tests - 1] * clients)
@@ -152,13 +157,13 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The tests of a run as matrices: a row for each test, a column for each task.
+    """The tests of a run as matrices of accuracies: a row for each test, a column for each task.
 
     Args:
         evaluated: The evaluations by client and test; a client is tested after each task.
         tests: The number of rows.
         tasks: The number of columns.
-        ends: The last test of each client.
+        ends: The number of each client's last test, counted from 0.
     """
 
     evaluated: dict[tuple[int, int], Evaluated]
@@ -167,7 +172,7 @@ class _Matrices:
     ends: list[int]
 
     def of(self, part: Literal["test", "validation"]) -> list[list[metrics.Row]]:
-        """Makes the matrix of every client, on its test or its validation samples."""
+        """Makes the matrix of every client, on its test or its validation samples (`part`)."""
         matrices = []
         for client in range(len(self.ends)):
             events = [self.evaluated.get((client, task)) for task in range(self.tests)]
@@ -176,18 +181,19 @@ class _Matrices:
         return matrices
 
     def to_the_end(self, matrices: list[list[metrics.Row]]) -> list[list[metrics.Row]]:
-        """Cuts off the rows after each client's last test."""
+        """Returns the clients' matrices, each without the rows after the client's last test."""
         return [rows[: end + 1] for rows, end in zip(matrices, self.ends, strict=True)]
 
     def last_tests(self) -> list[Hits]:
-        """Lists the counts of the test after each client's last task."""
+        """Lists the counts of each client's last test; clients without that test are left out."""
         last = enumerate(self.ends)
         return [self.evaluated[key].test for key in last if key in self.evaluated]
 
     def pooled(self) -> list[metrics.Row]:
-        """Makes the global model's matrix from the counts of all clients together.
+        """Makes the global model's matrix from the counts of all clients added up.
 
-        If a client has fewer tasks than others, its last test is used for the later tasks too.
+        If a client has fewer tasks than others, the counts of its last test are used for the later
+        tasks too.
         """
         rows = []
         for task in range(self.tests):

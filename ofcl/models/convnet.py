@@ -17,9 +17,10 @@ class ConvNet(nn.Module):
     torch.Size([2, 10])
 
     Args:
-        channels: Channels of the images.
-        classes: Outputs of the head.
-        width: Channels of the first convolution; the later ones have more.
+        channels: The channels of the images.
+        classes: The number of outputs of the head.
+        width: The channels of the first convolution; each later one has twice as many as the one
+            before.
     """
 
     def __init__(self, channels: int, classes: int, width: int = 20) -> None:
@@ -35,11 +36,19 @@ class ConvNet(nn.Module):
         self.head = nn.Linear(channels_in, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes the logits (n, classes) of images (n, channels, side, side)."""
+        """Computes the logits (n, classes) of images.
+
+        Args:
+            x: The images (n, channels, side, side).
+        """
         logits: Tensor = self.head(self.features(x))
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs (n, 8 · width) of the head."""
+        """Computes the inputs (n, 8 · width) of the head for images.
+
+        Args:
+            x: The images (n, channels, side, side).
+        """
         features: Tensor = self.pool(self.layers(x)).flatten(1)
         return features

@@ -45,7 +45,11 @@ class ImageGenerator(nn.Module):
         self.last = nn.BatchNorm2d(colours, affine=False)
 
     def forward(self, noise: Tensor) -> Tensor:
-        """Makes images (n, colours, side, side) from noise (n, 1000)."""
+        """Makes normalised images (n, colours, side, side) from noise.
+
+        Args:
+            noise: Random numbers (n, 1000).
+        """
         x = self.norm(self.linear(noise).view(-1, *self._start))
         images: Tensor = self.last(self.layers(x))
         return images
@@ -77,12 +81,12 @@ class ClassGenerator(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, noise: Tensor, y: Tensor) -> Tensor:
-        """Makes images (n, colours, 32, 32).
+        """Makes images (n, colours, 32, 32) of given classes.
 
         Args:
-            noise: Random numbers (n, 100 + classes); the first ones of each image are overwritten
-                by its class, one-hot.
-            y: The classes of the images (n,).
+            noise: Random numbers (n, 100 + classes). The first `classes` numbers of each image are
+                replaced by its class as a one-hot vector.
+            y: The class of each image (n,).
         """
         noise = torch.cat([F.one_hot(y, self.classes).to(noise), noise[:, self.classes :]], 1)
         images: Tensor = self.layers(self.linear(noise)[:, :, None, None])
@@ -90,7 +94,9 @@ class ClassGenerator(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from a generator of its own, which `seed` starts.
+    """Dropout that draws from a generator of its own.
+
+    The method `seed` starts the generator; otherwise it starts from 0.
 
     Args:
         share: The share of features that is set to zero in training.
@@ -102,11 +108,22 @@ class Dropout(nn.Module):
         self._generator: torch.Generator | None = None
 
     def seed(self, seed: int) -> None:
-        """Starts the draws anew from a seed."""
+        """Starts the draws anew from a seed.
+
+        Args:
+            seed: The seed.
+        """
         self._seed, self._generator = seed, None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Sets a random share of the features to zero in training, and scales the others up."""
+        """Sets a random share of the features to zero in training, and scales the others up.
+
+        Args:
+            x: The features, of any shape.
+
+        Returns:
+            Features of the same shape; outside of training, `x` itself.
+        """
         if not self.training:
             return x
         if self._generator is None:
@@ -138,7 +155,11 @@ class Critic(nn.Module):
         self.features = (channels << 5) * 4 * 4
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes features (n, …) of images (n, colours, 32, 32)."""
+        """Computes the features of images, as vectors (n, `features`).
+
+        Args:
+            x: The images (n, colours, 32, 32).
+        """
         features: Tensor = self.layers(x).flatten(1)
         return features
 
@@ -181,22 +202,30 @@ class ACGAN(nn.Module):
         self.apply(_start_weights)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes the class logits (n, classes) of images (n, …)."""
+        """Computes the logits (n, classes) of images.
+
+        Args:
+            x: Normalised images (n, colours, side, side).
+        """
         logits: Tensor = self.head(self.features(x))
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs of both heads for images (n, …)."""
+        """Computes the inputs of both heads, (n, features), for images.
+
+        Args:
+            x: Normalised images (n, colours, side, side).
+        """
         features: Tensor = self.critic(self._padded(x))
         return features
 
     def make(self, noise: Tensor, y: Tensor, generator: ClassGenerator | None = None) -> Tensor:
-        """Makes normalised images (n, colours, side, side).
+        """Makes normalised images (n, colours, side, side) of given classes.
 
         Args:
             noise: Random numbers (n, 100 + classes).
-            y: The classes of the images (n,).
-            generator: Another generator to use instead of the model's own.
+            y: The class of each image (n,).
+            generator: Another generator to use; None: the model's own.
         """
         images: Tensor = (generator or self.generator)(noise, y)
         before = (ACGAN_SIDE - self._side) // 2
@@ -205,6 +234,7 @@ class ACGAN(nn.Module):
         return (scaled - self._colour(self._mean, images)) / self._colour(self._std, images)
 
     def _padded(self, x: Tensor) -> Tensor:
+        """Pads images (n, colours, side, side) with black to 32 × 32."""
         before = (ACGAN_SIDE - self._side) // 2
         after = ACGAN_SIDE - self._side - before
         if not before and not after:
@@ -214,11 +244,12 @@ class ACGAN(nn.Module):
 
     @staticmethod
     def _colour(values: tuple[float, ...], like: Tensor) -> Tensor:
+        """Makes a tensor (colours, 1, 1) of one value for each colour, on the device of `like`."""
         return torch.tensor(values, device=like.device).view(-1, 1, 1)
 
 
 def _start_weights(module: nn.Module) -> None:
-    """Draws narrow normal weights, the usual start of such networks."""
+    """Draws the first weights of a convolution or BatchNorm: normal, with deviation 0.02."""
     if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
         nn.init.normal_(module.weight, 0.0, 0.02)
     elif isinstance(module, nn.BatchNorm2d) and module.weight is not None:

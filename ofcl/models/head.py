@@ -17,13 +17,21 @@ FEWEST_CLASSES = 2  # that a model starts with: some scores compare the two like
 
 
 def outputs(model: nn.Module) -> int:
-    """Counts the classes that a module has outputs for."""
+    """Counts the classes that a module has outputs for.
+
+    Args:
+        model: A module with a linear `head`.
+    """
     head: nn.Linear = model.head  # type: ignore[assignment]
     return head.out_features
 
 
 def width(model: Tensors) -> int:
-    """Counts the classes that a model's named tensors have outputs for; 0 if they have no head."""
+    """Counts the classes that a model has outputs for; 0 if its tensors include no head.
+
+    Args:
+        model: The named tensors of the model, or some of them.
+    """
     return len(model[BIAS]) if BIAS in model else 0
 
 
@@ -48,17 +56,17 @@ def new_outputs(seed: int, first: int, last: int, features: int) -> tuple[Tensor
 
 
 def grown(model: Tensors, classes: int, seed: int) -> Tensors:
-    """Returns a model's tensors with outputs added to its head, up to a number of classes.
+    """Returns a model's tensors with as many outputs added to its head as are missing.
 
     >>> small = {"head.weight": torch.ones(2, 3), "head.bias": torch.ones(2)}
     >>> grown(small, 4, seed=0)["head.weight"].shape
     torch.Size([4, 3])
 
     Args:
-        model: The named tensors. If they include no head, or it is large enough, they are returned
-            as they are.
+        model: The named tensors. If they include no head, or the head is large enough, they are
+            returned as they are.
         classes: The number of outputs that are needed.
-        seed: The run's seed.
+        seed: The run's seed, from which new outputs start.
     """
     if not 0 < width(model) < classes:
         return model
@@ -75,15 +83,15 @@ Swapped = list[tuple[nn.Parameter, nn.Parameter]]
 
 
 def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
-    """Adds outputs to a module's head, up to a number of classes.
+    """Adds as many outputs to a module's head as are missing.
 
     Args:
         model: A module with a linear `head`, which is changed.
         classes: The number of outputs that are needed.
-        seed: The run's seed.
+        seed: The run's seed, from which new outputs start.
 
     Returns:
-        The replaced parameters of the head with their new ones, for `grow_optimizer`.
+        Pairs of an old parameter of the head and the new one in its place, for `grow_optimizer`.
     """
     old = {name: model.get_parameter(name) for name in (WEIGHT, BIAS)}
     larger = grown({name: p.detach() for name, p in old.items()}, classes, seed)
@@ -96,12 +104,12 @@ def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
 
 
 def grow_optimizer(optimizer: torch.optim.Optimizer, swapped: Swapped) -> None:
-    """Lets an optimiser continue with a head that has grown.
+    """Puts the new parameters of a head that has grown into an optimiser, in place of the old ones.
 
     The state of the old outputs is kept; that of the new ones starts from zero.
 
     Args:
-        optimizer: The optimiser of the model's parameters.
+        optimizer: The optimiser of the model's parameters, which is changed.
         swapped: The pairs of parameters that `grow_head` returned.
     """
     for old, new in swapped:

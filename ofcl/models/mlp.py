@@ -28,7 +28,11 @@ class MLP(nn.Module):
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes the logits (n, classes) of samples (n, …)."""
+        """Computes the logits (n, classes) of samples.
+
+        Args:
+            x: The samples (n, …).
+        """
         logits: Tensor = self.head(self.features(x))
         return logits
 
@@ -63,22 +67,33 @@ class MLP(nn.Module):
         return _stacked_layer(weights, "head", features)
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs (n, hidden) of the head for samples (n, …)."""
+        """Computes the inputs (n, hidden) of the head for samples.
+
+        Args:
+            x: The samples (n, …).
+        """
         features: Tensor = self.hidden(x.flatten(1)).relu()
         return features
 
 
 def _stacked_layer(weights: Tensors, layer: str, x: Tensor) -> Tensor:
+    """Computes the outputs (clients, n, out) of a linear layer in several clients' networks.
+
+    Args:
+        weights: The parameters by name; each is stacked over the clients, (clients, …).
+        layer: The name of the layer: `hidden` or `head`.
+        x: The inputs of the layer, (clients, n, in).
+    """
     weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
     outputs: Tensor = StackedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return outputs
 
 
 class StackedLinear(torch.autograd.Function):
-    """The linear layers of several clients in one call.
+    """The linear layers of several clients, computed in one call.
 
-    Its gradients have the memory layout of the weights, which a fused optimiser needs. Those that
-    autograd computes for a batched product would be transposed.
+    The gradients of the weights have the weights' memory layout, which a fused optimiser needs.
+    Autograd's own gradients of a batched product would be transposed.
     """
 
     @staticmethod
@@ -103,7 +118,7 @@ class StackedLinear(torch.autograd.Function):
             gradient: The gradient of the outputs, (clients, n, out).
 
         Returns:
-            The three gradients; None for x if nothing before it learns.
+            The three gradients; None for x if its gradient is not needed.
         """
         x, weight = ctx.saved_tensors
         of_x = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None

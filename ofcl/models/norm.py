@@ -13,7 +13,7 @@ from ofcl.compute import foreach
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch normalisation that can take the statistics of each part of a batch (see `in_parts`).
+    """Batch normalisation that can normalise each part of a batch by itself (see `in_parts`).
 
     Unlike PyTorch's, it does not count its batches: the count is not used, and counting takes time.
     """
@@ -22,7 +22,11 @@ class BatchNorm(nn.BatchNorm2d):
     """The number of equal parts of a batch in training; None: one part, the whole batch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalises feature maps (n, channels, height, width)."""
+        """Normalises feature maps; returns others of the same shape.
+
+        Args:
+            x: The feature maps (n, channels, height, width).
+        """
         if self.training and self.parts is not None:
             return self._in_parts(x)
         momentum = self.momentum or 0.0
@@ -35,6 +39,7 @@ class BatchNorm(nn.BatchNorm2d):
         return F.batch_norm(x, *running, self.weight, self.bias, self.training, momentum, self.eps)
 
     def _in_parts(self, x: Tensor) -> Tensor:
+        """Normalises each of `parts` equal parts of a batch with the part's own statistics."""
         if self.parts == 1:
             return F.batch_norm(x, None, None, self.weight, self.bias, True, eps=self.eps)
         parts = x.view(self.parts or 1, -1, *x.shape[1:])  # (parts, n, channels, height, width)
@@ -48,11 +53,11 @@ class BatchNorm(nn.BatchNorm2d):
 def in_parts(model: nn.Module, parts: int) -> Iterator[None]:
     """Lets a model normalise each part of a batch with the part's own statistics.
 
-    Holds for training mode, inside a `with` block. The running statistics do not change.
+    This holds inside the `with` block and in training mode. The running statistics do not change.
 
     Args:
         model: A module with `BatchNorm` layers.
-        parts: The number of equal parts that a batch has.
+        parts: The number of equal parts into which a batch is cut.
     """
     norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
     for norm in norms:

@@ -31,7 +31,11 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes the block's feature maps (n, channels, …) from (n, channels_in, …)."""
+        """Computes the block's feature maps (n, channels, …).
+
+        Args:
+            x: The feature maps before the block (n, channels_in, …).
+        """
         out = self.bn1(self.conv1(x)).relu()
         out = self.bn2(self.conv2(out))
         added: Tensor = out + self._shortcut_of(x)
@@ -82,11 +86,19 @@ class SlimResNet18(nn.Module):
         self.head = nn.Linear(channels_in, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Computes the logits (n, classes) of images (n, channels, side, side)."""
+        """Computes the logits (n, classes) of images.
+
+        Args:
+            x: The images (n, channels, side, side).
+        """
         logits: Tensor = self.head(self.features(x))
         return logits
 
     def features(self, x: Tensor) -> Tensor:
-        """Computes the inputs (n, 8 · width) of the head for images (n, channels, side, side)."""
+        """Computes the inputs (n, 8 · width) of the head for images.
+
+        Args:
+            x: The images (n, channels, side, side).
+        """
         features: Tensor = self.pool(self.blocks(self.stem(x))).flatten(1)
         return features

@@ -1,7 +1,7 @@
 """The weights of several small networks, stacked so that one call computes for all of them.
 
-Each network's parameters are views of its part of the stack: whoever looks at a network sees
-nothing unusual. But nobody should hold on to their tensors, for others may take their place.
+Each network's parameters are views of its part of the stack, and can be used as before. Do not keep
+their tensors (`parameter.data`): the next stacking gives the parameters others.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class StackedWeights:
         """The stacked parameters, of one network after another."""
 
     def gather(self, models: Sequence[nn.Module]) -> Tensors:
-        """Stacks the weights of these networks, unless they are stacked already.
+        """Stacks the weights of some networks, unless the last call stacked the same ones.
 
         Args:
-            models: The networks. They may be others every time.
+            models: The networks; they may be different ones in every call.
 
         Returns:
-            The parameters by name, those of all networks stacked: (networks, …).
+            The weights by name; each has those of all networks, (networks, …).
         """
         parameters = [parameter for model in models for parameter in model.parameters()]
         if list(map(id, parameters)) == list(map(id, self.parameters)):

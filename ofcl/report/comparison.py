@@ -24,9 +24,11 @@ _MEASURES = {"A": metrics.last_accuracy, "F": metrics.forgetting}
 
 @dataclass(frozen=True)
 class ExperimentLine:
-    """One experiment: the settings that tell it from the others, and its results.
+    """One experiment in a comparison: the settings that tell it from the others, and its results.
 
-    The ± of `A` and `F` is taken over what the setting `spread` names, seeds or clients.
+    A and F are means of the clients' models, `global_…` of the server's model. The ± of `A` and `F`
+    is taken over seeds or over clients, as the setting `spread` says; `…_over_seeds` and
+    `…_over_clients` have both.
     """
 
     settings: dict[str, Any]
@@ -49,7 +51,7 @@ def compare(paths: Iterable[str | Path]) -> tuple[list[ExperimentLine], list[Pat
     """Compares the finished runs at paths and below them.
 
     Args:
-        paths: run directories, or folders of them.
+        paths: Run directories, or folders of them.
 
     Returns:
         One line for each experiment, best A first; and the paths of runs that are not finished.
@@ -68,7 +70,7 @@ def compare_results(runs: Iterable[FinishedRun]) -> list[ExperimentLine]:
     """Compares experiments by the results of their runs.
 
     Args:
-        runs: the settings and the result of each run.
+        runs: The settings and the result of each run.
 
     Returns:
         One line for each experiment, best A first.
@@ -88,31 +90,53 @@ def compare_results(runs: Iterable[FinishedRun]) -> list[ExperimentLine]:
 
 
 def _beside_joint(line: ExperimentLine, joint: ExperimentLine | None) -> ExperimentLine:
+    """Returns the line with its gap to joint training; unchanged if `joint` is None.
+
+    Args:
+        line: The experiment.
+        joint: Joint training with the same other settings; None: there is no such run.
+    """
     if joint is None:
         return line
     return replace(line, below_joint=gap_to_joint(line.A_by_seed, joint.A_by_seed))
 
 
 def _is_bound(line: ExperimentLine) -> bool:
-    """Whether a line is joint training beside experiments that are not."""
+    """Says whether an experiment is joint training, compared with experiments that are not."""
     return bool(line.settings.get("joint"))
 
 
 def _against(best: ExperimentLine, line: ExperimentLine) -> ExperimentLine:
+    """Returns the line with the difference of its A to that of the best experiment.
+
+    The best itself, and joint training compared with another best, come back unchanged.
+
+    Args:
+        best: The experiment with the largest A, joint training left aside.
+        line: The experiment to compare with it.
+    """
     if line is best or (_is_bound(line) and not _is_bound(best)):
         return line
     return replace(line, A_less_best=paired_difference(line.A_by_seed, best.A_by_seed))
 
 
 def _line(group: list[FinishedRun], shown: list[str]) -> ExperimentLine:
+    """Sums up the runs of one experiment.
+
+    Args:
+        group: The settings and results of the experiment's runs.
+        shown: The names of the settings to show.
+    """
     runs = _one_of_each_seed(group)
     settings = runs[0][0]
     results = [result for _, result in runs]
 
     def clients(name: str) -> Spread:
+        """Takes the mean of A or F, and its spread over clients."""
         return over_clients([_of_each_client(name, result) for result in results])
 
     def seeds(name: str) -> Spread:
+        """Takes the mean of a number of the results, and its spread over seeds."""
         return over_seeds([getattr(result, name) for result in results])
 
     chosen = clients if settings.spread == "clients" else seeds
@@ -135,18 +159,27 @@ def _line(group: list[FinishedRun], shown: list[str]) -> ExperimentLine:
 
 
 def _of_each_client(name: str, result: Result) -> list[float | None]:
+    """Computes A or F of each client of a run; None where it is not defined.
+
+    Args:
+        name: `A` or `F`.
+        result: The result of the run.
+    """
     return [_MEASURES[name](metrics.to_its_end(matrix)) for matrix in result.accuracy]
 
 
 def _one_of_each_seed(runs: list[FinishedRun]) -> list[FinishedRun]:
-    """Drops repeated seeds: the same result twice would make the spread too small."""
+    """Keeps the last run of each seed: the same result twice would make the spread too small."""
     return list({settings.seed: (settings, result) for settings, result in runs}.values())
 
 
 def _count_contradicting(runs: list[FinishedRun]) -> int:
-    """Counts the runs with another result than the run of the same seed that is kept.
+    """Counts the runs whose result differs from that of the kept run with the same seed.
 
-    Their data may be others that have the same name, or a GPU has rounded otherwise.
+    The cause may be other data with the same name, or a GPU that has rounded otherwise.
+
+    Args:
+        runs: All runs of an experiment.
     """
     kept = {settings.seed: result for settings, result in _one_of_each_seed(runs)}
     contradicting = 0

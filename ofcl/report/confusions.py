@@ -32,12 +32,12 @@ class ConfusionMatrix:
     tasks: list[int]
 
     def shares(self) -> np.ndarray:
-        """Divides each row by the number of samples of its class."""
+        """Returns the counts as shares of each row's sum; a row without samples stays 0."""
         shares: np.ndarray = self.counts / self.counts.sum(axis=1, keepdims=True).clip(1)
         return shares
 
     def wrong(self) -> list[tuple[int, int]]:
-        """Lists the cells beside the diagonal that have samples, most samples first."""
+        """Lists the (row, column) of all wrong predictions that occurred, most samples first."""
         beside = self.counts * (1 - np.eye(len(self.labels), dtype=int))
         rows, columns = np.nonzero(beside)
         order = np.argsort(-beside[rows, columns], kind="stable")
@@ -52,7 +52,7 @@ class ConfusionPart:
         drawn: The heat map, and the accuracy of each class in numbers.
         box: Where the cells are in the heat map.
         labels: The label of each row and column.
-        cells: Rows of (row, column, samples) where there are samples.
+        cells: A list (row, column, samples) for each cell that has samples.
         most: The most frequent confusions as a table.
     """
 
@@ -86,7 +86,15 @@ def read_confusions(view: RunView) -> ConfusionMatrix | None:
 
 
 def _in_order(classes: list[int], told: Sequence[PlainEvent]) -> tuple[list[int], list[int]]:
-    """Orders classes by their task, if all clients agree on it; returns them and their tasks."""
+    """Orders classes by their task, if each class has one task that is the same for all clients.
+
+    Args:
+        classes: The classes to order.
+        told: The events `evaluated` of the run, with the classes of each task.
+
+    Returns:
+        The classes in order, and the task of each; or the classes as given and an empty list.
+    """
     task_of: dict[int, int] = {}
     for event in told:
         for task, counts in enumerate(event["test"]):
@@ -129,6 +137,7 @@ def confusion_part(view: RunView) -> ConfusionPart | None:
 
 
 def _most_frequent(matrix: ConfusionMatrix) -> Numbers:
+    """Makes a table of the most frequent wrong predictions."""
     totals = matrix.counts.sum(axis=1)
     rows = []
     for true, predicted in matrix.wrong()[:MOST_FREQUENT]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Numbers(NamedTuple):
-    """The numbers of a figure as a table."""
+    """The numbers of a figure as a table: the names of its columns, and its rows of cells."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -24,7 +24,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure and what it shows, in words and in numbers."""
+    """A figure with a name, a caption, and its numbers as a table."""
 
     name: str
     caption: str
@@ -36,8 +36,8 @@ def numbers_of_curves(x: str, curves: Sequence[Curve]) -> Numbers:
     """Makes a table of curves: a row for each place on the x axis, a column for each curve.
 
     Args:
-        x: the name of the x axis.
-        curves: the curves.
+        x: The name of the x axis.
+        curves: The curves.
     """
     values = [dict(zip(curve.x, curve.y, strict=True)) for curve in curves]
     places = sorted({place for of_curve in values for place in of_curve})
@@ -49,8 +49,8 @@ def numbers_of_composition(composition: Composition, names: Mapping[int, str]) -
     """Makes a table of the samples in memories: a row for each time, a column for each kind.
 
     Args:
-        composition: the numbers of samples.
-        names: the name of each kind.
+        composition: The number of samples of each kind (task or class) over time.
+        names: The name of each kind.
     """
     counts = zip(*composition.counts.values(), strict=True)
     rows = [
@@ -61,10 +61,10 @@ def numbers_of_composition(composition: Composition, names: Mapping[int, str]) -
 
 
 def numbers_of_values(values: Mapping[str, Sequence[float]]) -> Numbers:
-    """Makes a table of a histogram: the number of values, and three quantiles.
+    """Makes a table of a histogram: a row for each name, with the number of values and quantiles.
 
     Args:
-        values: the values by name.
+        values: The values by name; a name without values gets no row.
     """
     quantiles = (0.1, 0.5, 0.9)
     rows = [[name, str(len(some)), *(f"{q:.3g}" for q in np.quantile(some, quantiles))]

@@ -33,7 +33,7 @@ def panels(n: int) -> tuple[Figure, list[Axes]]:
     """Makes an empty figure.
 
     Args:
-        n: the number of panels, side by side.
+        n: The number of panels, side by side.
     """
     try:
         from matplotlib.figure import Figure
@@ -65,13 +65,13 @@ def lines(
     """Draws curves.
 
     Args:
-        curves: the curves.
-        x: the name of the x axis.
-        y: the name of the y axis.
-        marked: mark each point of a curve.
-        starts: where to draw dotted verticals.
-        top: the upper end of the y axis.
-        whole: put the ticks of the x axis at whole numbers.
+        curves: The curves.
+        x: The name of the x axis.
+        y: The name of the y axis.
+        marked: Whether each point of a curve has a marker; otherwise curves differ by their dashes.
+        starts: The places on the x axis where dotted vertical lines are drawn.
+        top: The upper end of the y axis; None: as the values need.
+        whole: Whether the ticks of the x axis are at whole numbers only.
     """
     figure, axes = blank()
     form: dict[str, Any]
@@ -93,9 +93,10 @@ def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Fig
     """Draws bars side by side.
 
     Args:
-        groups: for each name, which has a colour, the heights at 1, 2 and so on; None: no bar.
-        x: the name of the x axis.
-        y: the name of the y axis.
+        groups: For each name, the heights of its bars at 1, 2 and so on; None: no bar. Each name
+            has a colour.
+        x: The name of the x axis.
+        y: The name of the y axis.
     """
     figure, axes = blank()
     width = 0.8 / max(len(groups), 1)
@@ -114,8 +115,8 @@ def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
     """Draws one bar for each name.
 
     Args:
-        values: the heights by name; None: no bar.
-        y: the name of the y axis.
+        values: The heights by name; None: no bar.
+        y: The name of the y axis.
     """
     figure, axes = blank()
     heights = [np.nan if value is None else value for value in values.values()]
@@ -129,8 +130,8 @@ def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
     """Draws the numbers of samples in memories over time, as stacked areas.
 
     Args:
-        composition: the numbers of samples of each kind.
-        names: the name of each kind.
+        composition: The number of samples of each kind (task or class) over time.
+        names: The name of each kind.
     """
     figure, axes = blank()
     colours = [colour for colour, _ in styles(len(composition.counts))]
@@ -142,11 +143,13 @@ def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
 
 
 def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
-    """Draws how often values occur, in percent; on a logarithmic scale, zeros at its left end.
+    """Draws histograms on a logarithmic x axis, in percent of the values of each name.
+
+    Values that are zero count as the smallest one that is drawn.
 
     Args:
-        values: the values by name.
-        x: the name of the x axis.
+        values: The values by name; each name is a histogram.
+        x: The name of the x axis.
     """
     figure, axes = blank()
     together = np.concatenate([np.asarray(v, dtype=float) for v in values.values()])
@@ -169,7 +172,7 @@ def styles(n: int) -> list[tuple[Any, str]]:
     """Chooses a colour and a marker for each of n curves or bars.
 
     Args:
-        n: the number; above that of `COLOURS` they get the colours of a scale.
+        n: How many are needed; if there are more than `COLOURS`, colours come from a scale.
     """
     if n <= len(COLOURS):
         return list(zip(COLOURS, MARKERS, strict=True))[:n]
@@ -182,6 +185,15 @@ def styles(n: int) -> list[tuple[Any, str]]:
 def _finished(
     figure: Figure, axes: Axes, x: str, y: str, legend: Sequence[tuple[str, Any]] = ()
 ) -> Figure:
+    """Names the axes of a figure, adds the legend, and returns the figure.
+
+    Args:
+        figure: The figure.
+        axes: The figure's panel.
+        x: The name of the x axis.
+        y: The name of the y axis.
+        legend: Names with what is drawn for each; fewer than two, or very many, get no legend.
+    """
     axes.set_xlabel(x, fontsize=8)
     axes.set_ylabel(y, fontsize=8)
     if 1 < len(legend) <= LEGEND_AT_MOST:
@@ -195,11 +207,11 @@ def _finished(
 
 
 def as_svg(figure: Figure, name: str) -> str:
-    """Writes a figure for a page: text as text, in the page's own colour.
+    """Returns a figure as SVG for a page: letters as text, in the page's own text colour.
 
     Args:
-        figure: the figure.
-        name: a name that no other figure of the page has, from which its ids are made.
+        figure: The figure.
+        name: A name that no other figure of the page has; the ids in the SVG are made from it.
     """
     import matplotlib as mpl
 
@@ -220,8 +232,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """Saves a figure for a paper, as SVG and as PDF.
 
     Args:
-        figure: the figure.
-        stem: the path without the suffix.
+        figure: The figure.
+        stem: The path without the suffix.
 
     Returns:
         The paths of the two files.

@@ -17,10 +17,10 @@ HOST = "127.0.0.1"
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
-    """Computes a checksum over the sizes and times of runs' files; it changes when there is news.
+    """Computes a checksum of sizes and times of runs' files, which changes when a run goes on.
 
     Args:
-        paths: run directories, or folders of them.
+        paths: Run directories, or folders of them.
     """
     digest = hashlib.sha256()
     for run in find_runs(paths):
@@ -34,11 +34,11 @@ def fingerprint(paths: Sequence[Path]) -> str:
 
 
 class Follower:
-    """Keeps the page, and makes it again only when the runs have changed.
+    """Keeps the page of some runs, and makes it again only when the runs have changed.
 
     Args:
-        paths: run directories, or folders of them.
-        render: makes the page.
+        paths: Run directories, or folders of them.
+        render: Makes the page as HTML.
     """
 
     def __init__(self, paths: Sequence[Path], render: Callable[[], str]) -> None:
@@ -47,7 +47,7 @@ class Follower:
         self._tag, self._page = "", b""
 
     def page(self) -> tuple[str, bytes]:
-        """Gives a tag that changes with the page, and the page as it is now."""
+        """Returns a tag that changes with the page, and the page as it is now, as UTF-8."""
         with self._lock:
             tag = fingerprint(self._paths)
             if tag != self._tag:
@@ -57,15 +57,20 @@ class Follower:
 
 
 def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
-    """Opens a server of the page for this machine; it answers once `serve_forever` is called.
+    """Opens an HTTP server of the page, for this machine alone.
 
     Args:
-        follower: makes the page.
-        port: the port; 0: any that is free.
+        follower: Makes the page.
+        port: The port; 0: any that is free.
+
+    Returns:
+        The server, which answers once its `serve_forever` is called.
     """
 
     class Handler(BaseHTTPRequestHandler):
+        """Answers requests for the page."""
         def do_GET(self) -> None:
+            """Sends the page; a short answer without it if the browser has this page already."""
             if self.path.split("?")[0] != "/":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
@@ -83,6 +88,14 @@ def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
             self._answer(status, b"" if known else page, "text/html", tag)
 
         def _answer(self, status: HTTPStatus, content: bytes, kind: str, tag: str = "") -> None:
+            """Sends an answer.
+
+            Args:
+                status: The HTTP status.
+                content: The body; not sent with the status `NOT_MODIFIED`.
+                kind: The type of the body, such as `text/html`.
+                tag: The tag of the page, by which the browser asks again.
+            """
             self.send_response(status)
             self.send_header("ETag", tag)
             self.send_header("Cache-Control", "no-store")

@@ -21,8 +21,8 @@ def number(value: float | None, digits: int = 1) -> str:
     """Writes a number, or a dash for None.
 
     Args:
-        value: the number.
-        digits: the digits after the point.
+        value: The number.
+        digits: The digits after the point.
 
     >>> number(1.25, 2), number(None)
     ('1.25', '–')
@@ -31,10 +31,10 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 def short(name: str) -> str:
-    """Shortens a name to fit beside a figure; keeps its end, which often tells names apart.
+    """Cuts the middle out of a long name so that it fits beside a figure; its end stays.
 
     Args:
-        name: The name.
+        name: The name; a short one comes back unchanged.
 
     >>> short("electrocardiogram-17")
     'electrocar…gram-17'
@@ -46,8 +46,8 @@ def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Writes a table for a page.
 
     Args:
-        columns: the names of the columns.
-        rows: the cells of each row.
+        columns: The names of the columns.
+        rows: The cells of each row.
 
     >>> print(as_markdown(["method", "A"], [["er", "1.00 ± 0.50"]]), end="")
     | method | A |
@@ -63,9 +63,9 @@ def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) 
     r"""Writes a table for a paper; it needs the LaTeX package booktabs.
 
     Args:
-        columns: the names of the columns.
-        rows: the cells of each row.
-        align: a letter for each column: l, c or r.
+        columns: The names of the columns.
+        rows: The cells of each row.
+        align: A letter for each column: l, c or r.
 
     >>> print(as_latex(["method", "A"], [["er_x", "1.00 ± 0.50"]], "lr"), end="")
     \begin{tabular}{lr}
@@ -78,6 +78,7 @@ def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) 
     """
 
     def line(cells: Sequence[str]) -> str:
+        """Joins the cells of a row, with the characters escaped that LaTeX takes for commands."""
         return " & ".join(cell.translate(str.maketrans(_IN_LATEX)) for cell in cells) + r" \\"
 
     body = [r"\toprule", line(columns), r"\midrule", *map(line, rows), r"\bottomrule"]
@@ -88,8 +89,8 @@ def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Writes a table for a program.
 
     Args:
-        columns: the names of the columns.
-        rows: the cells of each row; None is an empty cell.
+        columns: The names of the columns.
+        rows: The cells of each row; None is an empty cell.
 
     >>> as_csv(["method", "A"], [["er", 1.5], ["bi", None]])
     'method,A\\ner,1.5\\nbi,\\n'

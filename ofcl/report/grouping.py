@@ -15,22 +15,25 @@ _ALWAYS_SHOWN = ["dataset", "method", "memory", "protocol"]
 
 
 def experiment_key(settings: Settings) -> str:
-    """Writes down what all runs of an experiment have in common; equal for all its runs.
+    """Returns a text that is the same for all runs of an experiment, and another for other runs.
+
+    It is the settings as JSON, without those in `MAY_DIFFER`, such as the seed.
 
     Args:
-        settings: the settings of one of the runs.
+        settings: The settings of one run.
     """
     return settings.model_dump_json(exclude=MAY_DIFFER)
 
 
 def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
-    """Names the settings to show: those that name an experiment, and those that differ.
+    """Chooses the names of the settings to show when experiments are compared.
 
-    A value that differs only because its protocol or dataset has another default is left out: the
-    protocol's name says it.
+    These are dataset, method, memory and protocol, and all others that differ. A value that differs
+    only because its protocol or dataset has another default is left out: the protocol's name says
+    it.
 
     Args:
-        settings: the settings of each experiment.
+        settings: The settings of each experiment.
     """
     defaults = {
         pair: make_settings({"protocol": pair[0], "dataset": pair[1]})
@@ -39,10 +42,17 @@ def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
 
     def is_default(s: Settings, name: str) -> bool:
         # A run's learning rate has been filled in from that of its optimiser.
+        """Says whether a setting has the default of its protocol and dataset.
+
+        Args:
+            s: The settings of an experiment.
+            name: The name of the setting.
+        """
         source = f"{s.optimizer}_lr" if name == "lr" else name
         return bool(getattr(s, name) == getattr(defaults[s.protocol, s.dataset], source))
 
     def differs(name: str) -> bool:
+        """Says whether experiments differ in a setting; all defaults count as one value."""
         values = {"default" if is_default(s, name) else getattr(s, name) for s in settings}
         return len(values) > 1
 
@@ -51,20 +61,20 @@ def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
 
 
 def shown_value(settings: Settings, name: str) -> Any:
-    """Reads a setting as a table shows it: a run that learns from streams has no dataset.
+    """Returns the value of a setting for a table; with streams, the dataset is shown as `streams`.
 
     Args:
-        settings: the settings.
-        name: the setting.
+        settings: The settings of a run.
+        name: The name of the setting.
     """
     return "streams" if name == "dataset" and settings.streams else getattr(settings, name)
 
 
 def experiment_names(settings: Sequence[Settings]) -> list[str]:
-    """Names experiments in words: by the method, and by the other settings that differ.
+    """Returns a name for each experiment: its method, and the other settings that differ.
 
     Args:
-        settings: the settings of each experiment.
+        settings: The settings of each experiment.
     """
     shown = [name for name in distinguishing_settings(settings) if name != "method"]
     differing = [n for n in shown if len({str(getattr(s, n)) for s in settings}) > 1]

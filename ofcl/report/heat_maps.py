@@ -63,7 +63,15 @@ def confusion_map(
 
 
 def _name(axes: Axes, labels: Sequence[str], tasks: Sequence[int]) -> None:
-    """Writes labels at the axes; of many classes the tasks alone, with lines between them."""
+    """Writes the labels at both axes, and draws lines between tasks.
+
+    With many classes, the tasks are written instead of the labels; nothing, if there are no tasks.
+
+    Args:
+        axes: The panel with the matrix.
+        labels: The label of each class.
+        tasks: The task of each class, if classes are in the order of their tasks; else empty.
+    """
     starts = [n for n in range(1, len(tasks)) if tasks[n] != tasks[n - 1]]
     for start in starts:
         for line in (axes.axhline, axes.axvline):

@@ -15,11 +15,11 @@ from ofcl.settings.schema import Settings
 class JointGap:
     """The distance of an experiment from joint training, over the seeds that both have.
 
-    As text: the points that are missing, and the share of joint training that is reached.
+    As text: A's points below joint training, and the share of joint training's A that is reached.
 
     Args:
         A: A of joint training less A of the experiment, in points.
-        share: A of the experiment in percent of joint training's; None if that is 0.
+        share: A of the experiment in percent of A of joint training; None if the latter is 0.
         seeds: The number of seeds that both have.
 
     >>> str(JointGap(Spread(4.0, 0.5), share=95.2, seeds=3))
@@ -35,13 +35,13 @@ class JointGap:
 
 
 def joint_key(settings: Settings) -> str | None:
-    """Writes down what the runs of an experiment's joint training have in common.
+    """Returns the `experiment_key` of joint training with the same other settings.
 
     Args:
         settings: The settings of one of the experiment's runs.
 
     Returns:
-        The key, as `experiment_key` makes it; None if the experiment is joint training itself.
+        The key; None if the experiment is joint training itself.
     """
     if settings.joint:
         return None
@@ -54,11 +54,11 @@ def gap_to_joint(
     """Computes how far an experiment stays below joint training, seed by seed.
 
     Args:
-        experiment: For each seed, A of each client.
-        joint: The same of joint training.
+        experiment: For each seed, A of each client of the experiment.
+        joint: For each seed, A of each client of joint training.
 
     Returns:
-        The gap; None if they have no seed in common.
+        The gap; None if the two have no seed in common.
 
     >>> str(gap_to_joint({0: [60.0, 80.0], 1: [50.0]}, {0: [75.0, 85.0]}))
     '10.00 (88 %)'

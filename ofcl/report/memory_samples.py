@@ -45,12 +45,16 @@ class ShownMemory:
 def view_memories(
     run: RunView, most: int, tell: Callable[[str], None] = print
 ) -> list[ShownMemory]:
-    """Looks at the memories of a run's clients.
+    """Reads the memories of a run's clients from its checkpoints, for the page.
 
     Args:
-        run: the run.
-        most: how many samples of each memory are shown, at most.
-        tell: receives a line about each checkpoint that cannot be read.
+        run: The run.
+        most: How many samples of each memory are shown, at most.
+        tell: Receives a line about each checkpoint that cannot be read.
+
+    Returns:
+        A memory for each client that has one; empty for runs between parties, or without
+        checkpoints.
     """
     if run.settings.engine == "flower":  # each party has its own memory, at its own place
         return []
@@ -71,10 +75,10 @@ def uncertainties(memories: Sequence[ShownMemory]) -> dict[str, list[float]]:
     """Collects the uncertainty of kept and of dropped samples of all clients.
 
     Args:
-        memories: the clients' memories.
+        memories: The clients' memories.
 
     Returns:
-        The values of `kept` and `dropped` samples; empty for methods without a score.
+        The values by `kept` and `dropped`; an empty dictionary if none is known.
     """
     kept = [value for memory in memories for value in memory.kept]
     dropped = [value for memory in memories for value in memory.dropped]
@@ -82,6 +86,14 @@ def uncertainties(memories: Sequence[ShownMemory]) -> dict[str, list[float]]:
 
 
 def _view(run: RunView, memory: SavedMemory, most: int, texts: ClientTexts | None) -> ShownMemory:
+    """Turns a saved memory into what the page shows of it.
+
+    Args:
+        run: The run.
+        memory: The memory as a checkpoint has it.
+        most: How many samples are shown, at most.
+        texts: The texts that came to each client; None: samples are no texts, or unknown.
+    """
     table, client = memory.table, memory.place.client
     uncertainty = _uncertainty(run, table["key"])
     known = ~uncertainty.isnan()
@@ -114,14 +126,28 @@ def _view(run: RunView, memory: SavedMemory, most: int, texts: ClientTexts | Non
 
 
 def _uncertainty(run: RunView, keys: Tensor) -> Tensor:
-    """Turns the keys by which a policy sorts into uncertainty; NaN where it is not known."""
+    """Turns the keys of samples into their uncertainty; NaN for methods without a score.
+
+    Args:
+        run: The run, whose settings say what its keys are.
+        keys: The key of each sample, by which the memory keeps samples.
+    """
     if METHODS[run.settings.method].score is None:
         return torch.full_like(keys, torch.nan, dtype=torch.double)
     return -keys.double() if run.settings.keep == "top" else keys.double()
 
 
 def _some_of_each_class(y: np.ndarray, number: np.ndarray, most: int) -> np.ndarray:
-    """Chooses rows of samples, as many of each class as there is room for; by class, then age."""
+    """Chooses samples to show, as evenly over the classes as possible.
+
+    Args:
+        y: The class of each sample.
+        number: The number of each sample's arrival.
+        most: How many samples to choose, at most.
+
+    Returns:
+        The rows of the chosen samples, ordered by class and then by arrival.
+    """
     order = np.lexsort((number, y))
     if len(order) <= most:
         return order

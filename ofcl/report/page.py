@@ -26,7 +26,7 @@ HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings without influen
 
 @dataclass(frozen=True)
 class ExperimentPart:
-    """Everything that the page shows of an experiment."""
+    """An experiment as the page shows it: its name, and its runs."""
 
     name: str
     runs: list[RunPart]
@@ -34,7 +34,7 @@ class ExperimentPart:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a report shows."""
+    """Everything that a report shows: the table of results, figures, runs, settings."""
 
     lines: list[ExperimentLine]
     compared: list[Drawn]
@@ -43,7 +43,7 @@ class Report:
     settings: list[list[str]]  # settings that all have: name, value
 
     def figures(self) -> Iterator[tuple[str, Drawn]]:
-        """Goes through all figures, each with a name that no other has."""
+        """Yields all figures of the report, each with a name that no other figure has."""
         for drawn in self.compared:
             yield drawn.name, drawn
         for experiment in self.experiments:
@@ -54,10 +54,10 @@ class Report:
 
 
 def slug(text: str) -> str:
-    """Turns a name into a part of a file's name or of an address.
+    """Turns a name into one for files and addresses: lower case, hyphens for other characters.
 
     Args:
-        text: the name.
+        text: The name.
 
     >>> slug("bi, memory 500")
     'bi-memory-500'
@@ -66,11 +66,11 @@ def slug(text: str) -> str:
 
 
 def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
-    """Reads the runs at paths and below them, and draws them.
+    """Reads the runs in folders, and makes the tables and figures of the report.
 
     Args:
-        paths: run directories, or folders of them.
-        samples: how many samples of each memory are shown, at most.
+        paths: Run directories, or folders of them.
+        samples: How many samples of each memory are shown, at most.
     """
     experiments = read_experiments(paths)
     runs = [run for experiment in experiments for run in experiment.runs]
@@ -88,9 +88,16 @@ def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
 
 
 def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
+    """Makes the part of the page about one experiment.
+
+    Args:
+        experiment: The experiment with its runs.
+        samples: How many samples of each memory are shown, at most.
+    """
     seeds = Counter(run.settings.seed for run in experiment.runs)
 
     def name(run: RunView) -> str:
+        """Returns a run's name on the page: experiment, seed and, if seeds repeat, its folder."""
         again = f" {run.path.name}" if seeds[run.settings.seed] > 1 else ""
         return slug(f"{experiment.name} seed {run.settings.seed}{again}")
 
@@ -99,7 +106,15 @@ def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
 
 
 def _compare_settings(settings: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:
-    """Lists the settings that differ, with the value of each experiment; and those that do not."""
+    """Sorts settings into those that differ between experiments and those that do not.
+
+    Args:
+        settings: The settings of each experiment.
+
+    Returns:
+        Rows (name, value of each experiment) of settings that differ, and rows (name, value) of
+        settings that are the same.
+    """
     names = [name for name in Settings.model_fields if name not in {*HIDDEN, "seed"}]
     rows = [[name, *(_value(getattr(s, name)) for s in settings)] for name in names]
     differing = [row for row in rows if len(set(row[1:])) > 1]
@@ -107,17 +122,18 @@ def _compare_settings(settings: Sequence[Settings]) -> tuple[list[list[str]], li
 
 
 def _value(value: Any) -> str:
+    """Returns a setting's value as text; a dash for None and for empty lists."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "–"
     return "–" if value is None else str(value)
 
 
 def as_html(report: Report, live: bool = False) -> str:
-    """Writes the page.
+    """Returns the page as HTML.
 
     Args:
-        report: the report.
-        live: the page is served, and asks its server for news by itself.
+        report: The report.
+        live: Whether the page is served by `follow.serve`, and asks it for news by itself.
     """
     try:
         from jinja2 import Environment, StrictUndefined
@@ -151,7 +167,7 @@ def megabytes(count: int) -> str:
     """Writes a number of bytes as megabytes.
 
     Args:
-        count: the number of bytes.
+        count: The number of bytes.
 
     >>> megabytes(1234567)
     '1.2 MB'
@@ -160,10 +176,10 @@ def megabytes(count: int) -> str:
 
 
 def state(run: RunView) -> str:
-    """Says how far a run has come.
+    """Says in words how far a run has come, such as `finished`.
 
     Args:
-        run: the run.
+        run: The run.
     """
     if run.finished:
         return "finished"
@@ -180,8 +196,8 @@ def save_figures(report: Report, folder: Path) -> list[Path]:
     """Saves every figure as SVG and PDF, and the table of results as Markdown, LaTeX and CSV.
 
     Args:
-        report: the report.
-        folder: where the files go.
+        report: The report.
+        folder: The folder for the files, which is made if it is missing.
 
     Returns:
         The paths of the files.

@@ -20,7 +20,7 @@ from ofcl.storage.run_directory import RunDirectory
 
 @dataclass(frozen=True)
 class RunView:
-    """One run: its settings, its events and its result so far."""
+    """One recorded run: its settings, its events and its result so far."""
 
     directory: RunDirectory
     settings: Settings
@@ -37,17 +37,17 @@ class RunView:
         return self.directory.path
 
     def events_of(self, kind: str) -> list[dict[str, Any]]:
-        """Chooses the events of one kind.
+        """Returns the run's events of one kind.
 
         Args:
-            kind: the event's name in `events.jsonl`, such as `learned`.
+            kind: The event's name in `events.jsonl`, such as `learned`.
         """
         return [event for event in self.events if event["event"] == kind]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs with the same settings except for the seed."""
+    """Runs of one experiment: their settings are the same, except for those in `MAY_DIFFER`."""
 
     name: str
     runs: list[RunView]
@@ -57,10 +57,10 @@ def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
     """Finds the run directories at paths and below them.
 
     Args:
-        paths: run directories, or folders of them.
+        paths: Run directories, or folders of them.
 
     Raises:
-        OfclError: if a path does not exist, or has no run.
+        OfclError: If a path does not exist, or if neither it nor a folder below is a run directory.
     """
     found = []
     for path in map(Path, paths):
@@ -74,6 +74,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
 
 
 def _runs_below(path: Path) -> Iterator[Path]:
+    """Yields the run directories at a path and below it."""
     for folder, inside, files in os.walk(path):
         if "settings.toml" in files:
             inside.clear()  # files in a run that goes on come and go while one looks
@@ -81,10 +82,10 @@ def _runs_below(path: Path) -> Iterator[Path]:
 
 
 def read_run(directory: RunDirectory) -> RunView:
-    """Reads a run; the result of one that is not finished is that of its events so far.
+    """Reads a run; the result of an unfinished one is computed from its events so far.
 
     Args:
-        directory: the directory of the run.
+        directory: The directory of the run.
     """
     description, settings = directory.description(), directory.settings()
     events, result = directory.events(), directory.result()
@@ -112,10 +113,13 @@ def read_run(directory: RunDirectory) -> RunView:
 
 
 def read_experiments(paths: Iterable[str | Path]) -> list[Experiment]:
-    """Reads the runs at paths and below them, by experiment, in the order of their paths.
+    """Reads the runs at paths and below them, and groups them by experiment.
 
     Args:
-        paths: run directories, or folders of them.
+        paths: Run directories, or folders of them.
+
+    Returns:
+        The experiments in the order of their first runs' paths; the runs of each by seed.
     """
     groups: dict[str, list[RunView]] = defaultdict(list)
     for directory in find_runs(paths):

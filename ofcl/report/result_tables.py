@@ -15,7 +15,7 @@ JOINT_COLUMN = "A below joint ↓"
 
 
 def columns(lines: Sequence[ExperimentLine]) -> list[str]:
-    """Names the columns of the table.
+    """Returns the names of the table's columns, with one about joint training if it is known.
 
     Args:
         lines: The experiments.
@@ -24,7 +24,7 @@ def columns(lines: Sequence[ExperimentLine]) -> list[str]:
 
 
 def about_joint(lines: Sequence[ExperimentLine]) -> str:
-    """Explains the column about joint training; an empty text where there is none.
+    """Returns a sentence that explains the column about joint training; empty without that column.
 
     Args:
         lines: The experiments.
@@ -36,7 +36,7 @@ def about_joint(lines: Sequence[ExperimentLine]) -> str:
 
 
 def has_joint(lines: Sequence[ExperimentLine]) -> bool:
-    """Says whether the gap of an experiment to joint training is known.
+    """Says whether any of the experiments has a known gap to joint training.
 
     Args:
         lines: The experiments.
@@ -45,15 +45,16 @@ def has_joint(lines: Sequence[ExperimentLine]) -> bool:
 
 
 def common(lines: Sequence[ExperimentLine]) -> str:
-    """Says in words which settings all experiments share.
+    """Lists in words the shown settings, except the method, that are the same for all experiments.
 
     Args:
-        lines: the experiments.
+        lines: The experiments.
     """
     return ", ".join(f"{key} {value}" for key, value in _shared(lines).items())
 
 
 def _shared(lines: Sequence[ExperimentLine]) -> dict[str, Any]:
+    """Returns the shown settings, except the method, that are the same for all experiments."""
     first = lines[0].settings if lines else {}
     kept = [key for key in first if all(line.settings[key] == first[key] for line in lines)]
     return {key: first[key] for key in kept if key != "method"}
@@ -63,11 +64,12 @@ def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
     """Writes the cells of each experiment as text, in the order of `columns`.
 
     Args:
-        lines: the experiments.
+        lines: The experiments.
     """
     shared = _shared(lines)
 
     def name(line: ExperimentLine) -> str:
+        """Names an experiment by its method and by the settings that not all experiments share."""
         differing = [f"{k} {v}" for k, v in line.settings.items() if k not in {*shared, "method"}]
         return ", ".join([line.settings["method"], *differing])
 
@@ -84,29 +86,29 @@ def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
 
 
 def as_markdown(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a page.
+    """Returns the table of results as Markdown.
 
     Args:
-        lines: the experiments.
+        lines: The experiments.
     """
     return formats.as_markdown(columns(lines), rows(lines))
 
 
 def as_latex(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a paper.
+    """Returns the table of results as LaTeX, which needs the package booktabs.
 
     Args:
-        lines: the experiments.
+        lines: The experiments.
     """
     align = "lr" + "r" * 6 + "l" + ("r" if has_joint(lines) else "")
     return formats.as_latex(columns(lines), rows(lines), align)
 
 
 def as_csv(lines: Sequence[ExperimentLine]) -> str:
-    """Writes the table for a program: a column for each setting and each number.
+    """Returns the table of results as CSV, with a column for each setting and each number.
 
     Args:
-        lines: the experiments.
+        lines: The experiments.
     """
     settings = list(lines[0].settings) if lines else []
     measured = ("A_over_seeds", "A_over_clients", "F_over_seeds", "F_over_clients", "global_A",
@@ -116,6 +118,7 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
         names += ["below_joint", "below_joint_std", "share_of_joint"]
 
     def cells(line: ExperimentLine) -> list[Any]:
+        """Returns the cells of one experiment, None where a number is unknown."""
         spreads = [getattr(line, name) for name in measured]
         values = [*line.settings.values(), len(line.seeds)]
         values += [value for spread in spreads for value in (spread.mean, spread.std)]

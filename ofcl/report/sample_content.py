@@ -29,8 +29,8 @@ def as_pictures(run: RunView, x: Tensor) -> list[str] | None:
     """Turns samples into pictures.
 
     Args:
-        run: the run that remembers the samples.
-        x: the samples, (n, channels, height, width).
+        run: The run that remembers the samples.
+        x: The samples, (n, channels, height, width).
 
     Returns:
         A PNG as a data URI for each sample; None if the run's samples are not images.
@@ -41,13 +41,14 @@ def as_pictures(run: RunView, x: Tensor) -> list[str] | None:
 
 
 def as_words(run: RunView, x: Tensor, numbers: list[int], texts: list[str] | None) -> list[str]:
-    """Turns samples that are vectors into words: their texts, or their first numbers.
+    """Returns, for samples that are vectors, the texts they were made of, or their first numbers.
 
     Args:
-        run: the run that remembers the samples.
-        x: the samples, (n, length).
-        numbers: the number of each sample's arrival in its client's stream, from 0.
-        texts: the texts that came to the client (`read_texts`); None: unknown.
+        run: The run that remembers the samples.
+        x: The samples (n, length).
+        numbers: The number of each sample's arrival in its client's stream, from 0.
+        texts: The texts that came to the client (`read_texts`); None: samples are no texts, or
+            these are unknown.
     """
     chosen = _matching_texts(run, x, numbers, texts) if texts is not None else None
     if chosen is None:
@@ -56,10 +57,10 @@ def as_words(run: RunView, x: Tensor, numbers: list[int], texts: list[str] | Non
 
 
 def as_png(image: Tensor) -> str:
-    """Encodes an image as PNG in a data URI.
+    """Returns an image as PNG in a data URI, made smaller if it is large.
 
     Args:
-        image: the image, (channels, height, width), with values from 0 to 1.
+        image: The image (channels, height, width), with values from 0 to 1.
     """
     from PIL import Image
 
@@ -74,13 +75,13 @@ def as_png(image: Tensor) -> str:
 
 
 def read_texts(run: RunView) -> ClientTexts | None:
-    """Reads the texts of each client from the dataset again: a memory holds only their vectors.
+    """Reads the texts of each client from the dataset again, as a memory has only their vectors.
 
     Args:
-        run: the run.
+        run: The run.
 
     Returns:
-        The texts; None if the run's samples are not texts, or its dataset is not here.
+        The texts; None if the run's samples are not texts, or its dataset is not on this machine.
     """
     settings = run.settings
     source, how = DATASETS.get(settings.dataset), build_reading(settings)
@@ -101,7 +102,17 @@ def read_texts(run: RunView) -> ClientTexts | None:
 def _matching_texts(
     run: RunView, x: Tensor, numbers: list[int], texts: list[str]
 ) -> list[str] | None:
-    """Finds samples' texts by number; None if the dataset has changed, so that vectors differ."""
+    """Finds the texts of remembered samples, and checks that their vectors are still the same.
+
+    Args:
+        run: The run, whose settings name the embedder.
+        x: The remembered vectors (n, length).
+        numbers: The number of each sample's arrival in its client's stream, from 0.
+        texts: The texts that came to the client, in order.
+
+    Returns:
+        The text of each sample; None if vectors differ, or cannot be computed on this machine.
+    """
     if max(numbers, default=-1) >= len(texts):
         return None
     chosen = [texts[number] for number in numbers]
@@ -115,5 +126,6 @@ def _matching_texts(
 
 
 def _first_numbers(sample: Tensor) -> str:
+    """Returns the first numbers of a vector as text."""
     more = " …" if len(sample) > NUMBERS else ""
     return " ".join(f"{value:.3g}" for value in sample[:NUMBERS].tolist()) + more

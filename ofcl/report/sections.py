@@ -24,14 +24,17 @@ CLASSES_AT_MOST = 18  # that a figure tells apart
 
 @dataclass(frozen=True)
 class Matrix:
-    """Accuracy after each task on each task, in percent; after all at once, one row."""
+    """A table of accuracies in percent: a row after each task, a column for each task tested.
+
+    With joint training there is one row, after all tasks.
+    """
 
     caption: str
     rows: list[Row]
 
     @property
     def joint(self) -> bool:
-        """Whether all tasks came as one."""
+        """Whether the matrix is of joint training: it has fewer rows than columns."""
         return bool(self.rows) and len(self.rows) < len(self.rows[0])
 
 
@@ -52,12 +55,12 @@ class RunPart:
 
 
 def run_part(name: str, view: RunView, most: int) -> RunPart:
-    """Draws a run.
+    """Makes everything that the page shows of a run: tables, figures, memories.
 
     Args:
-        name: the run's name on the page.
-        view: the run.
-        most: how many samples of each memory are shown, at most.
+        name: The run's name on the page.
+        view: The run.
+        most: How many samples of each memory are shown, at most.
     """
     notes: list[str] = []
     memories = view_memories(view, most, notes.append)
@@ -76,6 +79,7 @@ def run_part(name: str, view: RunView, most: int) -> RunPart:
 
 
 def _matrices(view: RunView) -> list[Matrix]:
+    """Returns the accuracy matrices: the clients' mean, the server's model, each client."""
     result = view.result
     clients = [Matrix(f"Client {k}", rows) for k, rows in enumerate(result.accuracy)]
     of_all = series.mean_matrix(result.accuracy)
@@ -84,6 +88,7 @@ def _matrices(view: RunView) -> list[Matrix]:
 
 
 def _accuracy(view: RunView) -> list[Drawn]:
+    """Draws the figures about accuracy and forgetting that the run has numbers for."""
     matrix = series.mean_matrix(view.result.accuracy)
     learned = view.events_of("learned")
     drawn = [*_learned_and_kept(view)]
@@ -117,7 +122,7 @@ def _accuracy(view: RunView) -> list[Drawn]:
 
 
 def _learned_and_kept(view: RunView) -> list[Drawn]:
-    """Draws how well each task was learned, and how much of that is left at the end."""
+    """Draws the accuracy on each task right after it was learned and at the end, if it is known."""
     matrices = view.result.accuracy
     at_end = series.at_the_end(matrices)
     if all(value is None for value in at_end):
@@ -139,6 +144,12 @@ def _learned_and_kept(view: RunView) -> list[Drawn]:
 
 
 def _memory(view: RunView, memories: Sequence[ShownMemory]) -> list[Drawn]:
+    """Draws how the memories were composed over time, and how uncertain their samples are.
+
+    Args:
+        view: The run; without events `remembered`, there are no figures of the composition.
+        memories: The clients' memories; without uncertainties, there is no figure of them.
+    """
     drawn = []
     events = view.events_of("remembered")
     if events:
@@ -167,6 +178,7 @@ def _memory(view: RunView, memories: Sequence[ShownMemory]) -> list[Drawn]:
 
 
 def _communication(view: RunView) -> list[Drawn]:
+    """Draws the bytes that clients have sent and received; no figure if there was no round."""
     rounds = view.events_of("round")
     if not rounds:
         return []

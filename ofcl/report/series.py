@@ -29,10 +29,10 @@ class Curve:
 
 
 def mean_matrix(matrices: Sequence[Sequence[Row]]) -> list[Row]:
-    """Averages the accuracy matrices of all clients, cell by cell, over those that have a value.
+    """Averages the accuracy matrices of all clients, cell by cell, over clients with a value.
 
     Args:
-        matrices: the matrix of each client.
+        matrices: The matrix of each client; None is a cell without a value.
 
     >>> mean_matrix([[[90.0, None], [40.0, 80.0]], [[70.0, None], [None, 60.0]]])
     [[80.0, None], [40.0, 70.0]]
@@ -47,7 +47,7 @@ def accuracy_over_time(matrix: Sequence[Row]) -> list[Curve]:
     """Makes a curve for each task: its accuracy after it was learned and after each later task.
 
     Args:
-        matrix: the accuracy after each task (row) on each task (column).
+        matrix: The accuracy after each task (row) on each task (column).
     """
     curves = []
     for task in range(len(matrix)):
@@ -70,7 +70,7 @@ def right_after(matrices: Sequence[Sequence[Row]]) -> Row:
 
 
 def at_the_end(matrices: Sequence[Sequence[Row]]) -> Row:
-    """Averages over clients the accuracy on each task after the last one that the client has ended.
+    """Averages over clients the accuracy on each task at the end of the client's last ended task.
 
     Args:
         matrices: The accuracy matrix of each client.
@@ -84,10 +84,10 @@ def at_the_end(matrices: Sequence[Sequence[Row]]) -> Row:
 
 
 def forgetting_by_task(matrices: Sequence[Sequence[Row]]) -> Row:
-    """Averages over clients how far each task has fallen from its best accuracy.
+    """Averages over clients how far accuracy on each task but the last has fallen from its best.
 
     Args:
-        matrices: the accuracy matrix of each client, of which the tasks it has finished count.
+        matrices: The accuracy matrix of each client; only tasks that it has ended count.
 
     >>> forgetting_by_task([[[90.0, None], [40.0, 80.0]], [[50.0, None], [60.0, 70.0]]])
     [20.0]
@@ -100,8 +100,8 @@ def along_stream(learned: Iterable[PlainEvent], points: int = POINTS) -> Curve:
     """Computes the accuracy on mini-batches just before they are learned, over all clients.
 
     Args:
-        learned: the events `learned`.
-        points: at how many places of the stream, at most.
+        learned: The events `learned`.
+        points: The number of equal parts of the stream for which there is a value, at most.
     """
     batches: Counter[int] = Counter()
     rows = []
@@ -122,10 +122,13 @@ def along_stream(learned: Iterable[PlainEvent], points: int = POINTS) -> Curve:
 
 
 def task_starts(learned: Iterable[PlainEvent]) -> list[int]:
-    """Finds after how many mini-batches of the first client its tasks begin; not the first task.
+    """Finds where the second and later tasks of client 0 begin.
 
     Args:
-        learned: the events `learned`.
+        learned: The events `learned`.
+
+    Returns:
+        For each of these tasks, how many mini-batches the client learned before it.
     """
     starts, batches, task = [], 0, 0
     for event in learned:
@@ -139,7 +142,7 @@ def task_starts(learned: Iterable[PlainEvent]) -> list[int]:
 
 @dataclass(frozen=True)
 class Composition:
-    """The number of samples of each kind in all memories together, over time."""
+    """The number of samples of each kind (task or class) in all memories together, over time."""
 
     batches: list[int]  # mini-batches of a client
     counts: dict[int, list[float]]  # by task, or by class
@@ -148,11 +151,11 @@ class Composition:
 def composition(remembered: Sequence[PlainEvent], by: str) -> Composition:
     """Counts the samples in the memories of all clients, over time.
 
-    At each time, a client counts with its last event before it.
+    At each time, the last event of each client up to then counts.
 
     Args:
-        remembered: the events `remembered`.
-        by: the kinds of samples that are counted: by `task` or by `class`.
+        remembered: The events `remembered`.
+        by: `task` or `class`: the kind of a sample is its task, or its class.
     """
     column = {"task": 0, "class": 1}[by]
     times = sorted({event["batches"] for event in remembered})
@@ -174,8 +177,8 @@ def largest(composition: Composition, most: int) -> tuple[Composition, int]:
     """Keeps the kinds with most samples, and adds up the others as the kind −1.
 
     Args:
-        composition: the number of samples of each kind.
-        most: how many kinds are kept, at most.
+        composition: The number of samples of each kind (task or class) over time.
+        most: How many kinds are kept, at most.
 
     Returns:
         The new numbers, and how many kinds were added up.
@@ -194,11 +197,11 @@ def largest(composition: Composition, most: int) -> tuple[Composition, int]:
 
 
 def thinned(curves: Sequence[Curve], points: int = POINTS) -> list[Curve]:
-    """Leaves out points of curves, never the last one.
+    """Returns curves with fewer points, evenly chosen; the last point of each stays.
 
     Args:
-        curves: the curves.
-        points: how many points of each curve are kept, at most.
+        curves: The curves.
+        points: How many points of each curve are kept, about.
     """
     return [
         Curve(c.name, c.x[::-1][:: 1 + len(c.x) // points][::-1],
@@ -211,7 +214,11 @@ def communication(events: Iterable[PlainEvent]) -> list[Curve]:
     """Adds up the megabytes sent and received by all clients, over the seconds of the run.
 
     Args:
-        events: the events `round`, and `taskended`, when the server may hand out a generator.
+        events: The events `round`, and the events `taskended`, at which the server may hand out a
+            generator.
+
+    Returns:
+        Two curves, `sent` and `received`.
     """
     events = sorted(events, key=lambda event: event["seconds"])
     seconds = [event["seconds"] for event in events]

@@ -18,7 +18,10 @@ def side_by_side(experiments: Sequence[Experiment]) -> list[Drawn]:
     """Draws Figure 3 of the paper: accuracy per task, and forgetting relative to ER.
 
     Args:
-        experiments: the experiments; a single one is not compared.
+        experiments: The experiments.
+
+    Returns:
+        The figures; none for a single experiment, and the second only if one of them is ER.
     """
     if len(experiments) < 2:
         return []
@@ -46,6 +49,7 @@ def side_by_side(experiments: Sequence[Experiment]) -> list[Drawn]:
 
 
 def _accuracy_at_the_end(experiment: Experiment) -> Curve:
+    """Averages the accuracy on each task at the end, over the clients of finished runs."""
     finished = [run for run in experiment.runs if run.finished]
     matrices = [matrix for run in finished for matrix in run.result.accuracy]
     longest = max((len(matrix) for matrix in matrices), default=0)
@@ -59,11 +63,12 @@ def forgetting_against_er(experiment: Experiment, others: Sequence[Experiment]) 
     """Computes how much smaller an experiment's F is than that of ER, in percent of ER's.
 
     Args:
-        experiment: the experiment.
-        others: the experiments among which is ER with the same other settings.
+        experiment: The experiment.
+        others: All experiments, among which ER with the same other settings is looked for.
 
     Returns:
-        The percentage; None if there is no such ER, it is the experiment itself, or F is unknown.
+        The percentage; None if the experiment is ER, if ER is not among the others, if an F is
+        unknown, or if ER forgets nothing.
     """
     alike = [
         other
@@ -80,11 +85,12 @@ def forgetting_against_er(experiment: Experiment, others: Sequence[Experiment]) 
 
 
 def _differ_in_method_alone(one: Experiment, other: Experiment) -> bool:
-    """Compares all settings but the method and which samples it keeps."""
+    """Says whether two experiments have the same settings, apart from `method` and `keep`."""
     of_method = {"method": "er", "keep": "bottom"}
     first, second = (e.runs[0].settings.model_copy(update=of_method) for e in (one, other))
     return experiment_key(first) == experiment_key(second)
 
 
 def _mean_forgetting(experiment: Experiment) -> float | None:
+    """Averages F over the finished runs of an experiment; None if there is no F."""
     return over_seeds([run.result.F for run in experiment.runs if run.finished]).mean

@@ -25,11 +25,11 @@ class Difference:
     """One experiment's value less another's, with a 95 % interval.
 
     Attributes:
-        mean: the mean difference.
-        low: the lower end of the interval.
-        high: the upper end of the interval.
-        seeds: how many seeds both experiments have.
-        seeds_needed: how many would show a difference of this size; None: more than 1,000.
+        mean: The mean difference.
+        low: The lower end of the interval.
+        high: The upper end of the interval.
+        seeds: How many seeds both experiments have.
+        seeds_needed: How many seeds would show a difference of this size; None: more than 1,000.
     """
 
     mean: float
@@ -54,11 +54,11 @@ class Difference:
 def paired_difference(
     first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]
 ) -> Difference | None:
-    """Computes the difference of two experiments.
+    """Computes the difference of two experiments, seed by seed and client by client.
 
     Args:
-        first: for each seed, the value of each client.
-        second: the same of the other experiment.
+        first: For each seed, the value of each client in the first experiment.
+        second: For each seed, the value of each client in the second experiment.
 
     Returns:
         The first less the second; None if they have fewer than two seeds in common.
@@ -92,11 +92,11 @@ def seeds_needed(differences: Sequence[float], most: int = 1000) -> int | None:
     """Estimates how many seeds would tell a mean difference from none in 80 % of the cases.
 
     Args:
-        differences: the difference within each seed.
-        most: larger numbers are not worth naming.
+        differences: The difference within each seed.
+        most: The largest number of seeds that is worth naming.
 
     Returns:
-        The number; None if it is larger than `most`.
+        The number of seeds; None if it is larger than `most`.
 
     >>> seeds_needed([1.0, 3.0, 2.0]), seeds_needed([1.0, -1.0])
     (2, None)

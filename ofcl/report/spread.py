@@ -1,4 +1,4 @@
-"""Means and what they vary by, over seeds or over clients."""
+"""Means and standard deviations, over seeds or over clients."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Spread:
     """A mean and its standard deviation, as text `mean ± std`.
 
     Args:
-        mean: the mean; None if there are no values.
-        std: the standard deviation; None if there are too few values.
+        mean: The mean; None if there are no values.
+        std: The standard deviation; None if there are too few values.
     """
 
     mean: float | None
@@ -31,7 +31,7 @@ def over_seeds(values: Sequence[float | None]) -> Spread:
     """Takes the mean and the standard deviation over seeds.
 
     Args:
-        values: a value for each seed; None is left out.
+        values: A value for each seed; None is left out.
 
     >>> str(over_seeds([1.0, 2.0, 3.0])), str(over_seeds([1.0]))
     ('2.00 ± 1.00', '1.00')
@@ -41,12 +41,13 @@ def over_seeds(values: Sequence[float | None]) -> Spread:
 
 
 def over_clients(values: Sequence[Sequence[float | None]]) -> Spread:
-    """Takes the mean, and the standard deviation over clients of their means over runs.
+    """Takes the mean of all values, and the standard deviation over clients.
 
-    This is the ± of the paper's released code.
+    Each client's values are averaged over the runs first. This is the ± of the paper's released
+    code.
 
     Args:
-        values: for each run, a value for each client.
+        values: For each run, a value for each client.
 
     >>> str(over_clients([[1.0, 3.0], [3.0, 5.0]]))  # runs × clients
     '3.00 ± 1.00'

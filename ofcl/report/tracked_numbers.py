@@ -16,10 +16,10 @@ END = ("A", "F", "global_A", "global_F", "balanced_accuracy", "validation_A", "a
 
 
 class Meter:
-    """Adds up events, and gives the numbers to be logged with some of them.
+    """Adds up the events of a run, and computes the numbers that trackers log.
 
     Args:
-        events: the events so far of a run that is resumed.
+        events: The events so far, if the run is resumed.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -33,10 +33,10 @@ class Meter:
         """Counts an event.
 
         Args:
-            event: the event.
+            event: The event.
 
         Returns:
-            The numbers to be logged with it, which may be none.
+            The numbers to be logged with the event, by name; empty for most events.
         """
         match event:
             case Learned():
@@ -58,7 +58,10 @@ class Meter:
         return {}
 
     def _along_stream(self) -> Numbers:
-        """Takes the loss and accuracy of mini-batches before they were learned, since last time."""
+        """Returns loss and accuracy, before learning, on the mini-batches since the last call.
+
+        The result is empty if no mini-batch was learned since then.
+        """
         if not self._samples:
             return {}
         numbers = {
@@ -70,6 +73,7 @@ class Meter:
 
 
 def _evaluated(event: Evaluated) -> Numbers:
+    """Returns a client's accuracy on each task that was tested, and the mean over these tasks."""
     row = accuracies(event.test, len(event.test))
     numbers = {f"client {event.client}/task {t}": a for t, a in enumerate(row) if a is not None}
     over_tasks = mean(row)
@@ -79,10 +83,10 @@ def _evaluated(event: Evaluated) -> Numbers:
 
 
 def numbers_of_result(result: Result) -> Numbers:
-    """Chooses the numbers of a result that are logged.
+    """Returns the numbers of a run's result that are logged, by name, without unknown ones.
 
     Args:
-        result: the result of a run.
+        result: The result of a run.
     """
     values = {name: getattr(result, name) for name in END}
     return {name: float(value) for name, value in values.items() if value is not None}

@@ -19,9 +19,9 @@ class TensorBoard:
     """Logs to event files in the run directory, for `tensorboard --logdir`.
 
     Args:
-        run: the directory of the run.
-        settings: the settings of the run as text.
-        step: the step at which the run begins, or is resumed.
+        run: The directory of the run.
+        settings: The settings of the run as text.
+        step: The step at which the run begins, or is resumed.
     """
 
     def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
@@ -34,22 +34,33 @@ class TensorBoard:
         self._writer.add_text("settings", f"| setting | value |\n| --- | --- |\n{rows}")
 
     def log(self, numbers: Numbers, step: int) -> None:
-        """Logs the numbers of one step."""
+        """Logs the numbers of one step.
+
+        Args:
+            numbers: The numbers by name.
+            step: The mini-batches that all clients have learned so far.
+        """
         for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
 
     def close(self, failed: bool) -> None:
-        """Closes the event file."""
+        """Closes the event file.
+
+        Args:
+            failed: Not used: event files do not say how a run ended.
+        """
         self._writer.close()
 
 
 class MLflow:
-    """Logs to the server in MLFLOW_TRACKING_URI; by default to the file `mlflow.db` here.
+    """Logs to the server in MLFLOW_TRACKING_URI; by default to `mlflow.db` in the current folder.
+
+    A resumed run goes on where it was logged before, unless MLFLOW_TRACKING_URI says otherwise.
 
     Args:
-        run: the directory of the run.
-        settings: the settings of the run as text.
-        step: the step at which the run begins, or is resumed.
+        run: The directory of the run.
+        settings: The settings of the run as text.
+        step: The step at which the run begins, or is resumed.
     """
 
     def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
@@ -77,7 +88,12 @@ class MLflow:
                 self._logged[name] = max(metric.step for metric in history)
 
     def log(self, numbers: Numbers, step: int) -> None:
-        """Logs the numbers of one step, except those that were logged before a resume."""
+        """Logs the numbers of one step, except those that were logged before the run was resumed.
+
+        Args:
+            numbers: The numbers by name.
+            step: The mini-batches that all clients have learned so far.
+        """
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
@@ -86,17 +102,23 @@ class MLflow:
         self._client.log_batch(self._run, metrics=metrics)
 
     def close(self, failed: bool) -> None:
-        """Ends the run at the server, as killed or as finished."""
+        """Ends the run at the server.
+
+        Args:
+            failed: Whether the run ends as killed instead of finished.
+        """
         self._client.set_terminated(self._run, "KILLED" if failed else "FINISHED")
 
 
 class WeightsAndBiases:
-    """Logs to the project `ofcl`; WANDB_MODE=offline keeps everything in the run directory.
+    """Logs to the project `ofcl` of Weights & Biases.
+
+    With WANDB_MODE=offline, everything stays in the run directory.
 
     Args:
-        run: the directory of the run.
-        settings: the settings of the run as text.
-        step: the step at which the run begins, or is resumed.
+        run: The directory of the run.
+        settings: The settings of the run as text.
+        step: Not used; Weights & Biases knows the steps of a resumed run.
     """
 
     def __init__(self, run: RunDirectory, settings: dict[str, str], step: int) -> None:
@@ -115,21 +137,41 @@ class WeightsAndBiases:
         _save_names(run.path, wandb=self._run.id)
 
     def log(self, numbers: Numbers, step: int) -> None:
-        """Logs the numbers of one step."""
+        """Logs the numbers of one step.
+
+        Args:
+            numbers: The numbers by name.
+            step: The mini-batches that all clients have learned so far.
+        """
         self._run.log(numbers, step=step)
 
     def close(self, failed: bool) -> None:
-        """Ends the run, as failed or as finished."""
+        """Ends the run at Weights & Biases.
+
+        Args:
+            failed: Whether the run ends as failed instead of finished.
+        """
         self._run.finish(exit_code=1 if failed else 0)
 
 
 def _saved_name(folder: Path, tracker: str) -> str:
-    """Reads the name that a tracker gave to a run when it began; empty: the run is new to it."""
+    """Reads a name that `_save_names` has saved; empty if the run has none from this tracker.
+
+    Args:
+        folder: The run directory.
+        tracker: The key of the name in `tracked.json`.
+    """
     path = folder / "tracked.json"
     return str(json.loads(path.read_text()).get(tracker, "")) if path.exists() else ""
 
 
 def _save_names(folder: Path, **names: str) -> None:
+    """Adds names to `tracked.json`; names that are there already under other keys stay.
+
+    Args:
+        folder: The run directory.
+        names: The names that trackers gave to the run, by key.
+    """
     path = folder / "tracked.json"
     saved = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**saved, **names}) + "\n")

@@ -19,13 +19,22 @@ from ofcl.storage.run_directory import RunDirectory
 
 
 class Tracker(Protocol):
-    """A place where the numbers of a run are logged."""
+    """A program or service to which the numbers of a run are logged."""
 
     def log(self, numbers: Numbers, step: int) -> None:
-        """Logs the numbers of one step."""
+        """Logs the numbers of one step.
+
+        Args:
+            numbers: The numbers by name.
+            step: The mini-batches that all clients have learned so far.
+        """
 
     def close(self, failed: bool) -> None:
-        """Ends the logging of a run."""
+        """Ends the logging of a run.
+
+        Args:
+            failed: Whether the run was stopped before its end.
+        """
 
 
 TRACKERS: dict[str, Callable[[RunDirectory, dict[str, str], int], Tracker]] = {
@@ -35,31 +44,31 @@ TRACKERS: dict[str, Callable[[RunDirectory, dict[str, str], int], Tracker]] = {
 
 
 class Tracking:
-    """Sends the events of a run to a tracker.
+    """Computes the numbers of a run from its events, and sends them to a tracker.
 
     Args:
-        name: the tracker's name.
-        tracker: the tracker.
-        events: the events so far of a run that is resumed.
+        name: The tracker's name.
+        tracker: The tracker.
+        events: The events so far, if the run is resumed.
     """
 
     def __init__(self, name: str, tracker: Tracker, events: Iterable[Event] = ()) -> None:
         self.name, self._tracker, self._meter = name, tracker, Meter(events)
 
     def show(self, event: Event) -> None:
-        """Logs the numbers that belong to an event.
+        """Logs the numbers that belong to an event; many events have none.
 
         Args:
-            event: the event.
+            event: The event.
         """
         if numbers := self._meter.add(event):
             self._tracker.log(numbers, self._meter.step)
 
     def finish(self, result: Result | None) -> None:
-        """Logs the result and ends the logging.
+        """Logs the numbers of the result, if there is one, and ends the logging.
 
         Args:
-            result: the result; None: the run was stopped.
+            result: The result; None: the run was stopped.
         """
         if result is not None:
             self._tracker.log(numbers_of_result(result), self._meter.step)
@@ -72,10 +81,10 @@ def open_tracking(
     """Opens a tracker for a run.
 
     Args:
-        name: the tracker's name, one of `TRACKERS`.
-        run: the directory of the run.
-        settings: the settings of the run.
-        events: the events so far of a run that is resumed.
+        name: The tracker's name, one of `TRACKERS`.
+        run: The directory of the run.
+        settings: The settings of the run.
+        events: The events so far, if the run is resumed.
     """
     values = {key: str(value) for key, value in settings.model_dump().items() if value is not None}
     past = list(events)
@@ -87,7 +96,7 @@ def check_trackers(names: Iterable[str]) -> None:
     """Raises an error if a name is not that of a tracker, or its package is not installed.
 
     Args:
-        names: the names.
+        names: The names that a user gave.
     """
     for name in names:
         if name not in TRACKERS:

@@ -42,7 +42,9 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns the system's errors about writing into one line with the command that resumes the run.
+    """Turns errors of writing files inside the `with` block into one line for the user.
+
+    The line says how to resume the run.
 
     Args:
         path: The run directory.
@@ -60,7 +62,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def ends_with_newline(path: Path) -> bool:
-    """Says whether the last line of a file is complete.
+    """Says whether the last line of a file is complete: it ends with a newline.
 
     Args:
         path: The path of a file that is not empty.

@@ -39,7 +39,7 @@ class Checkpoint(NamedTuple):
     Attributes:
         events: The number of events before that moment.
         seconds: How long the run had taken, over all its processes.
-        state: The state of everything in the run that changes.
+        state: Everything in the run that changes.
     """
 
     events: int
@@ -50,11 +50,13 @@ class Checkpoint(NamedTuple):
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = None) -> None:
     """Writes a checkpoint, and deletes all others but the one before it.
 
+    If the same state is saved already, nothing is written or deleted.
+
     Args:
         folder: The folder of the run's checkpoints.
         checkpoint: The checkpoint.
-        seal: Encrypts the checkpoint; others that are not encrypted are then deleted too. None: it
-            is not encrypted.
+        seal: Encrypts the checkpoint; then checkpoints that are not encrypted are all deleted.
+            None: it is not encrypted.
     """
     partial = folder / "partial"
     with explained(folder.parent):
@@ -133,11 +135,10 @@ def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = N
         seal: Decrypts and encrypts the checkpoints; None if they are not encrypted.
 
     Returns:
-        The number of checkpoints.
+        The number of checkpoints that were changed.
 
     Raises:
-        OfclError: If a checkpoint is damaged and its state cannot be changed. Then no checkpoint is
-            changed.
+        OfclError: If a checkpoint is damaged. Then no checkpoint is changed.
     """
     paths = _newest_first(folder)
     checkpoints = [_read_or_refuse(path, seal) for path in paths]  # all, before any is changed
@@ -153,10 +154,10 @@ def seal_open(folder: Path, seal: Seal) -> list[Path]:
 
     Args:
         folder: The folder of the run's checkpoints.
-        seal: Encrypts them.
+        seal: Encrypts the checkpoints.
 
     Returns:
-        The damaged checkpoints, which are left as they are.
+        The damaged checkpoints, which are left as they are; [] if there are none.
     """
     damaged = []
     for path in _newest_first(folder):
@@ -173,6 +174,7 @@ def seal_open(folder: Path, seal: Seal) -> list[Path]:
 
 
 def _newest_first(folder: Path) -> list[Path]:
+    """Lists the folders of the checkpoints, the newest first; [] if `folder` does not exist."""
     if not folder.exists():
         return []
     named = (path for path in folder.iterdir() if re.fullmatch(NAME, path.name))
@@ -180,15 +182,27 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _number(path: Path) -> tuple[int, int]:
-    """Reads a checkpoint's name: its number of events, and its number among states with as many."""
+    """Reads the two numbers in a checkpoint's name: `000000012.003` → (12, 3).
+
+    The first is the number of events. The second counts the states with that number of events; it
+    is 0 if the name has none.
+    """
     events, state = re.fullmatch(NAME, path.name).groups()  # type: ignore[union-attr]
     return int(events), int(state or 0)
 
 
 def _choose_place(folder: Path, events: int, checksum: str, seal: Seal | None) -> Path:
-    """Returns the folder for a new checkpoint.
+    """Chooses the folder for a new checkpoint.
 
-    That is the folder of a checkpoint with the same state, or else a new one after the newest.
+    Args:
+        folder: The folder of the run's checkpoints.
+        events: The number of events in the new checkpoint.
+        checksum: The checksum of the new checkpoint.
+        seal: Decrypts the checkpoints; None if they are not encrypted.
+
+    Returns:
+        The newest undamaged checkpoint of as many events, if it has the same checksum; otherwise a
+        path where no undamaged checkpoint is.
     """
     alike = (path for path in _newest_first(folder) if _number(path)[0] == events)
     newest = next((path for path in alike if is_whole(path, seal)), None)
@@ -201,7 +215,13 @@ def _choose_place(folder: Path, events: int, checksum: str, seal: Seal | None) -
 
 
 def _write_partial(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> str:
-    """Writes a checkpoint into the folder `partial`, which is never read; returns its checksum."""
+    """Writes a checkpoint into the subfolder `partial`, which is never read; returns its checksum.
+
+    Args:
+        folder: The folder of the run's checkpoints.
+        checkpoint: The checkpoint.
+        seal: Encrypts the checkpoint; None: it is not encrypted.
+    """
     partial = folder / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -210,12 +230,18 @@ def _write_partial(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> s
 
 
 def _delete_partial(folder: Path) -> None:
-    """Deletes the incomplete checkpoint that a killed process may have left."""
+    """Deletes the subfolder `partial`: an incomplete checkpoint that a killed process may have left."""
     shutil.rmtree(folder / "partial", ignore_errors=True)
 
 
 def _replace(path: Path, checkpoint: Checkpoint, seal: Seal | None) -> None:
-    """Replaces the checkpoint at a path by another one."""
+    """Replaces a checkpoint by another one.
+
+    Args:
+        path: The folder of the old checkpoint.
+        checkpoint: The new checkpoint.
+        seal: Encrypts the new checkpoint; None: it is not encrypted.
+    """
     _write_partial(path.parent, checkpoint, seal)
     aside = path.with_name("changed")
     shutil.rmtree(aside, ignore_errors=True)
@@ -226,12 +252,13 @@ def _replace(path: Path, checkpoint: Checkpoint, seal: Seal | None) -> None:
 
 
 def _read(path: Path, seal: Seal | None) -> Checkpoint:
+    """Reads the checkpoint in a folder; raises an error of `DAMAGE` if it is damaged."""
     about, state = read_state(path, seal)
     return Checkpoint(about["events"], about["seconds"], state)
 
 
 def _read_or_refuse(path: Path, seal: Seal | None) -> Checkpoint:
-    """Reads a checkpoint; raises an error that says what to do if it is damaged."""
+    """Reads the checkpoint in a folder; if it is damaged, raises an error that says what to do."""
     try:
         return _read(path, seal)
     except DAMAGE as error:

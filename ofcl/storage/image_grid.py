@@ -14,7 +14,7 @@ SIDE, GAP, TEXT = 64, 4, 150  # pixels: side of an image, gap between two, width
 
 
 def grid(pictures: dict[str, Tensor]) -> Image.Image:
-    """Draws rows of images, each row with its name.
+    """Draws rows of images into one picture, each row with its name on the left.
 
     Args:
         pictures: The images of each row by its name, (n, channels, height, width), from 0 to 1.

@@ -28,7 +28,8 @@ class MemoryPlace:
 
     Attributes:
         client: The client's number.
-        folder: The folder of checkpoints that contain the memory: the client's own, or the run's.
+        folder: The folder of the checkpoints that contain the memory: the client's own, or the
+            run's.
     """
 
     client: int
@@ -56,7 +57,14 @@ class SavedMemory:
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """A line in the list of remembered samples: where a sample is from, without its content."""
+    """A line in the list of remembered samples: where a sample is from, without its content.
+
+    Attributes:
+        client: The number of the client that remembers the sample.
+        number: The number of the sample's arrival in the client's stream: 0, 1, …
+        class_: The class of the sample.
+        task: The task in which the sample arrived.
+    """
 
     client: int
     number: int
@@ -90,7 +98,7 @@ def read_memories(
     seal: Seal | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[SavedMemory]:
-    """Reads memories one after the other; clients without a saved memory are left out.
+    """Yields the saved memories one after the other; clients without a saved memory are left out.
 
     Args:
         places: The places of the memories.
@@ -134,11 +142,11 @@ def forget(
     Args:
         places: The places of the memories.
         client: The number of the client that remembers the samples.
-        numbers: The samples' numbers.
+        numbers: The numbers of the samples' arrivals in the client's stream.
         seal: Decrypts and encrypts the checkpoints; None if they are not encrypted.
 
     Returns:
-        The numbers of the samples that have been deleted.
+        The numbers of the samples that have been deleted; [] if none was in a checkpoint.
 
     Raises:
         OfclError: If there is no such client, or a checkpoint is damaged. Then nothing is deleted.
@@ -160,7 +168,12 @@ def forget(
 
 
 def _delete(memory: State, numbers: Collection[int]) -> list[int]:
-    """Deletes samples from the state of a memory; returns the numbers of those that were in it."""
+    """Deletes samples from a memory's state in place; returns the numbers of those that were in it.
+
+    Args:
+        memory: The state of the memory.
+        numbers: The numbers of the samples' arrivals.
+    """
     ids = memory["samples"]["id"]
     going = torch.isin(ids, torch.tensor(sorted(numbers), dtype=ids.dtype))
     deleted: list[int] = ids[going].tolist()
@@ -170,7 +183,15 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
 
 
 def _memory_state(state: State, client: int) -> State | None:
-    """Returns a client's memory from its own state or from the run's; None if it has none."""
+    """Finds the state of a client's memory in the state of a checkpoint.
+
+    Args:
+        state: The state of the client, or of the run.
+        client: The client's number.
+
+    Returns:
+        The state of the memory; None if the checkpoint has none for this client.
+    """
     if "client" in state:
         client_state = state["client"]
     elif "clients" in state["engine"]:

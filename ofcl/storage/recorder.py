@@ -19,7 +19,7 @@ class Recorder:
 
     Args:
         run: The directory of the run; events are appended to its `events.jsonl`.
-        count: The number of events before; 0 for a new run.
+        count: The number of events so far, which numbers the next one; 0 for a new run.
         resumed: Whether to write a line `resumed` first, so that readers drop the events that the
             killed process wrote after its last checkpoint.
     """
@@ -51,12 +51,13 @@ class Recorder:
             self._file.close()
 
     def _write(self, value: dict[str, Any]) -> None:
+        """Writes one line of JSON."""
         with explained(self._path):
             self._file.write(json.dumps(value) + "\n")
 
 
 def counted(run: RunDirectory, events: int) -> Iterator[Event]:
-    """Yields the events of a run up to a checkpoint, one at a time.
+    """Yields the first events of a run, up to a checkpoint, one at a time.
 
     Args:
         run: The directory of the run.

@@ -87,7 +87,11 @@ class RunDirectory:
         return (self.path / "settings.toml").exists()
 
     def settings(self) -> Settings:
-        """Reads the settings with which the run was made."""
+        """Reads the settings with which the run was made.
+
+        Raises:
+            OfclError: If the directory contains no run.
+        """
         return make_settings(load_settings(self._settings_file()))
 
     def check_labels(self, labels: tuple[str, ...]) -> None:
@@ -106,8 +110,9 @@ class RunDirectory:
         """Raises an error if the data are not those that the run began with.
 
         Args:
-            fingerprint: The checksum of the data; empty if they cannot be compared.
-            tell: Receives a warning if an earlier version, which saved no checksum, began the run.
+            fingerprint: The checksum of the data; empty: they are not compared.
+            tell: Receives a warning if the run was begun by an earlier version, which saved no
+                checksum.
         """
         saved = self.description().get("fingerprint")
         if saved is None and fingerprint:
@@ -121,7 +126,11 @@ class RunDirectory:
             )
 
     def description(self) -> dict[str, Any]:
-        """Reads all of `settings.toml`: settings, labels, form of the samples, versions."""
+        """Reads all of `settings.toml`: settings, labels, form of the samples, versions.
+
+        Raises:
+            OfclError: If the directory contains no run.
+        """
         return tomllib.loads(self._settings_file().read_text(encoding="utf-8"))
 
     def _settings_file(self) -> Path:
@@ -136,6 +145,9 @@ class RunDirectory:
 
         Returns:
             The lock file; closing it unlocks the run.
+
+        Raises:
+            OfclError: If another process has locked the run.
         """
         with explained(self.path):
             file = (self.path / "lock").open("w")
@@ -149,7 +161,7 @@ class RunDirectory:
     # Events
 
     def open_events(self) -> IO[str]:
-        """Opens the event file for appending; ends the last line if a crash has cut it short."""
+        """Opens the event file for appending, after a line that a crash has cut short is ended."""
         path = self.path / "events.jsonl"
         torn = path.exists() and path.stat().st_size > 0 and not ends_with_newline(path)
         file = path.open("a", encoding="utf-8", buffering=1)
@@ -179,7 +191,7 @@ class RunDirectory:
             position += 1
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """Yields the lines of the event file that are complete."""
+        """Yields the complete lines of the event file as dictionaries; none without the file."""
         path = self.path / "events.jsonl"
         if not path.exists():
             return
@@ -198,7 +210,7 @@ class RunDirectory:
         return self.path / "checkpoint"
 
     def client_folders(self, clients: int) -> list[Path]:
-        """Returns the checkpoint folders of clients in other processes; they need not exist.
+        """Returns the checkpoint folder of each client in another process; it need not exist.
 
         Args:
             clients: The number of clients.
@@ -206,7 +218,7 @@ class RunDirectory:
         return [self.path / "clients" / str(number) / CLIENTS_RUN for number in range(clients)]
 
     def save_pictures(self, task: int, pictures: dict[str, Tensor]) -> None:
-        """Writes generated images as `pictures/task-<n>.png`, one row per class.
+        """Writes generated images as `pictures/task-<task>.png`, one row for each class.
 
         Args:
             task: The number of the task that has ended.
@@ -224,7 +236,8 @@ class RunDirectory:
 
         Args:
             result: The result of the run.
-            model: The named tensors of the global model; None: no round was held, so there is none.
+            model: The named tensors of the global model; None: no round was held, and no model is
+                written.
         """
         with explained(self.path):
             if model is not None:
@@ -233,7 +246,11 @@ class RunDirectory:
             write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
 
     def result(self) -> Result | None:
-        """Reads the result; None if the run is not finished."""
+        """Reads the result; returns None if the run is not finished.
+
+        Raises:
+            OfclError: If the file of the result is damaged.
+        """
         path = self.path / "result.json"
         if not path.exists():
             return None

@@ -61,6 +61,9 @@ def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
         folder: The folder of the two files.
         seal: Decrypts the files; None if they are not encrypted.
 
+    Returns:
+        The plain values (`about`), and the state.
+
     Raises:
         OfclError: If the files are encrypted and there is no seal.
         OSError, ValueError, KeyError, TypeError, SafetensorError: If they are damaged (`DAMAGE`).
@@ -108,7 +111,7 @@ def is_sealed(folder: Path) -> bool:
 
 
 def saved_checksum(folder: Path, seal: Seal | None) -> str:
-    """Reads the checksum that was written with a state.
+    """Reads the checksum that was written with a state, without checking the state.
 
     Args:
         folder: The folder of the two files.
@@ -118,6 +121,7 @@ def saved_checksum(folder: Path, seal: Seal | None) -> str:
 
 
 def _with_checksum(checksum: str, content: str) -> str:
+    """Returns the text of `state.json`: the checksum, and the content as JSON."""
     return f'{{"sha256": "{checksum}", {_CONTENT}{content}}}'
 
 
@@ -131,11 +135,13 @@ def _state_text(folder: Path, seal: Seal | None) -> str:
 
 
 def _write_sealed(path: Path, content: bytes, seal: Seal) -> None:
+    """Encrypts bytes, writes them to a file and waits until they are on the disk."""
     path.write_bytes(seal.sealed(content))
     sync(path)
 
 
 def _checksum(content: str, tensors: BinaryIO | io.BytesIO) -> str:
+    """Computes the checksum over the content of `state.json` and the file of tensors."""
     digest = hashlib.file_digest(tensors, "sha256")  # type: ignore[arg-type]
     digest.update(content.encode())
     return digest.hexdigest()

@@ -28,11 +28,12 @@ class Change(ABC):
             generator: The generator to draw from.
 
         Returns:
-            Numbers on the CPU, (…, n, …): dimension 1 is that of the samples.
+            Numbers on the CPU, (k, n, …): the second dimension is that of the samples; the change
+            decides all others.
         """
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape, the same numbers as `draw` in a loop.
+        """Draws the numbers for several mini-batches of one shape, the same as `draw` in a loop.
 
         `Draws` calls this method, never `draw`; override both.
 
@@ -42,21 +43,32 @@ class Change(ABC):
             times: The number of mini-batches.
 
         Returns:
-            The numbers of all mini-batches, (times, …).
+            The numbers of all mini-batches, (times, k, n, …).
         """
         return torch.stack([self.draw(shape, generator) for _ in range(times)])
 
     @abstractmethod
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Changes samples by numbers that `draw` returned.
+        """Changes samples by the numbers that `draw` returned.
 
         Args:
             x: The samples (n, …).
-            draws: The numbers, on the same device.
+            draws: The numbers, on the samples' device.
+
+        Returns:
+            The changed samples, (n, …); of a `Perturbation`, its copies (views, n, …).
         """
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Draws numbers for samples (n, …) and applies them."""
+        """Draws random numbers for samples and changes the samples by them.
+
+        Args:
+            x: The samples (n, …).
+            generator: The generator to draw from.
+
+        Returns:
+            As `apply`.
+        """
         return self.apply(x, self.draw(x.shape, generator).to(x.device))
 
 

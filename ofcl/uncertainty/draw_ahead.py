@@ -16,12 +16,12 @@ MOST_SAMPLES = 512  # to draw for at once; more would take long and much memory
 
 
 class Draws:
-    """The random numbers of a change, mini-batch after mini-batch.
+    """Draws the random numbers of a change for one mini-batch after the other, some of them ahead.
 
     Args:
         change: The change that the numbers are for.
         generator: The generator to draw from; nothing else may use it.
-        each: How often the change is drawn for one mini-batch.
+        each: The number of times that the change draws for each mini-batch.
     """
 
     def __init__(self, change: Change, generator: torch.Generator, each: int = 1) -> None:
@@ -33,13 +33,24 @@ class Draws:
         self._before = torch.empty(0)
 
     def next(self, shape: torch.Size) -> Tensor:
-        """Returns the numbers for the next mini-batch, which has this shape: (each, …)."""
+        """Returns the random numbers for the next mini-batch, (each, …).
+
+        Args:
+            shape: The shape of the mini-batch (n, …).
+        """
         if shape != self._shape or not self._page:
             self._draw_page(shape)
         return self._page.pop()
 
     def _draw_page(self, shape: torch.Size) -> None:
-        """Draws for the next mini-batches: twice as many as last time, if the shape is the same."""
+        """Draws numbers for one or more mini-batches of a shape.
+
+        If the shape is that of the last call, the numbers are for twice as many mini-batches as
+        then, up to a limit; otherwise for one.
+
+        Args:
+            shape: The shape of each mini-batch (n, …).
+        """
         self._put_back()
         longer = min(2 * self._length, self.change.ahead, MOST_SAMPLES // max(shape[0], 1))
         self._length = max(longer, 1) if shape == self._shape else 1
@@ -50,7 +61,7 @@ class Draws:
         self._page = [*torch.split(drawn, self._each)][::-1]
 
     def _put_back(self) -> None:
-        """Drops the numbers that were drawn but not used, and sets the generator back."""
+        """Drops the numbers that were not used, and sets the generator back to before them."""
         if self._page:
             self._generator.set_state(self._before)
             if taken := self._length - len(self._page):
@@ -63,6 +74,10 @@ class Draws:
         return self._generator.get_state()
 
     def load_state(self, state: Tensor) -> None:
-        """Puts back what `state` returned."""
+        """Puts the generator back into a state that it was in.
+
+        Args:
+            state: The state that `state` returned.
+        """
         self._page = []
         self._generator.set_state(state)

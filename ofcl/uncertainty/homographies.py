@@ -19,7 +19,12 @@ import torch
 
 
 def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
-    """Makes matrices (n, 3, 3) from their nine elements, each an array (n,) or one number."""
+    """Makes n matrices from their nine elements, row by row; returns an array (n, 3, 3).
+
+    Args:
+        n: The number of matrices.
+        elements: The nine elements; each is an array (n,), or one number for all matrices.
+    """
     matrices = np.empty((n, 9), dtype=np.float32)
     for place, element in enumerate(elements):
         matrices[:, place] = element
@@ -27,12 +32,15 @@ def _matrices(n: int, elements: Sequence[np.ndarray | float]) -> np.ndarray:
 
 
 def flip_matrices(u: np.ndarray, x_sign: int, y_sign: int) -> np.ndarray:
-    """Makes matrices that mirror an image with probability ½.
+    """Makes the matrices of mirrored images: each image is mirrored with probability ½.
 
     Args:
-        u: Uniform numbers (n, 9).
+        u: Uniform random numbers (n, 9), nine for each image.
         x_sign: -1 to exchange left and right, else 1.
         y_sign: -1 to exchange top and bottom, else 1.
+
+    Returns:
+        Matrices (n, 3, 3).
     """
     happens = u[:, 0] < 0.5
     x, y = (np.where(happens, sign, 1) for sign in (x_sign, y_sign))
@@ -45,7 +53,7 @@ class Turn:
 
     Args:
         degrees: The largest angle, to either side.
-        move: The largest move, as a share of the width and of the height.
+        move: The largest move to either side, as a share of the width, and of the height.
         scale: The smallest and the largest scale.
     """
 
@@ -55,10 +63,10 @@ class Turn:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The limits as numbers that random numbers are scaled by.
+        """The limits as five numbers, by which `turn_matrices` scales random numbers.
 
-        Largest angle in radians, largest moves to the side and up or down (the image is 2 wide and
-        2 high), smallest scale, and how much larger the largest scale is.
+        The largest angle in radians; the largest move to the right and down, in coordinates from -1
+        to 1; the smallest scale; the largest scale minus the smallest.
         """
         least, most = self.scale
         return math.radians(self.degrees), 2 * self.move[0], 2 * self.move[1], least, most - least
@@ -77,7 +85,7 @@ def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.nda
     """Makes the matrices of k random turns at once; a loop over them takes four times as long.
 
     Args:
-        u: Uniform numbers (k, n, 9).
+        u: Uniform random numbers (k, n, 9): nine for each turn and image.
         turns: The limits of the k turns.
         aspect: The images' width divided by their height.
 
@@ -97,9 +105,10 @@ def turn_matrices(u: np.ndarray, turns: Sequence[Turn], aspect: float) -> np.nda
 
 
 def _crop(u: np.ndarray) -> np.ndarray:
-    """Makes matrices that enlarge a random piece of an image to the whole.
+    """Makes the matrices (n, 3, 3) that enlarge a random piece of each image to the whole.
 
-    The piece has 0.8 to 1 of the area, and sides whose ratio is 0.9 to 1.1.
+    The piece has 0.8 to 1 of the area, and sides whose ratio is 0.9 to 1.1. It is made from uniform
+    random numbers u (n, 9).
     """
     area = 0.8 + 0.2 * u[:, 0]
     logarithm = math.log(0.9) + (math.log(1.1) - math.log(0.9)) * u[:, 1]
@@ -114,11 +123,11 @@ _CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float32)
 
 
 def _perspective(u: np.ndarray) -> np.ndarray:
-    """Makes matrices that tilt an image with probability ½.
+    """Makes the matrices (n, 3, 3) that tilt each image with probability ½.
 
-    Each corner moves inwards by up to a quarter of the side. The homography from the unit square to
-    a quadrilateral has a closed form (Heckbert 1989). Its adjugate is the inverse, up to a factor
-    that does not matter for homographies.
+    Each corner moves inwards by up to a quarter of the side, by uniform random numbers u (n, 9).
+    The homography from the unit square to a quadrilateral has a closed form (Heckbert 1989). Its
+    adjugate is the inverse, up to a factor that does not matter for homographies.
     """
     inward = 0.5 * u[:, 1:9].reshape(-1, 4, 2)  # from -1 to 1: half of the half side
     quad = _CORNERS - _CORNERS * inward  # (n, 4, 2)

@@ -39,13 +39,13 @@ CUTOUTS = {"cutout-10": 10, "cutout-20": 20}
 
 
 def place_holes(u: np.ndarray, side: int, height: int, width: int) -> None:
-    """Replaces u[:, :3] by the row and column of a hole's centre, and half of its side.
+    """Replaces u[:, :3] by the row and column of a hole's centre, and half of the hole's side.
 
     The centre is half a pixel up and left of the drawn pixel, so that a hole of an even side has as
-    many pixels on either side of it.
+    many pixels on either side of its centre.
 
     Args:
-        u: Uniform numbers (n, 9), which are changed.
+        u: Uniform random numbers (n, 9), nine for each image, which are changed.
         side: The side of the square holes, in pixels.
         height: The height of the images, in pixels.
         width: The width of the images, in pixels.
@@ -61,10 +61,10 @@ def cut_out(x: Tensor, holes: Tensor, fill: Tensor) -> Tensor:
     Args:
         x: The images (n, C, H, W).
         holes: The k holes of each image, (k, n, 9), as `place_holes` makes them.
-        fill: The colour (C, 1, 1).
+        fill: The colour of the holes (C, 1, 1).
 
     Returns:
-        k copies of every image, each with one of its holes, (k, n, C, H, W).
+        k copies of every image, each copy with one hole, (k, n, C, H, W).
     """
     height, width = x.shape[-2:]
     distances = (_rows_and_columns(height, width, x.device) - holes[..., None, :2]).abs()
@@ -77,7 +77,8 @@ class Recolouring:
     """An operation that changes the values of pixels.
 
     Args:
-        prepare: Turns uniform numbers u (n, 9), in place, into the numbers that `apply` needs.
+        prepare: Turns uniform random numbers u (n, 9), in place, into the numbers that `apply`
+            needs.
         apply: Changes images (n, C, H, W) by these numbers, on the device.
     """
 
@@ -95,7 +96,7 @@ def _apply_brightness(x: Tensor, draws: Tensor) -> Tensor:
 
 
 def _draw_inversion(u: np.ndarray) -> None:
-    """Turns u[:, :2] into an offset and a factor; with probability ½, they make 1 - x of x."""
+    """Turns u[:, :2] into an offset and a factor: with probability ½, 1 and -1; else 0 and 1."""
     happens = u[:, 0] < 0.5
     u[:, 0], u[:, 1] = happens, np.where(happens, -1, 1)
 

@@ -67,9 +67,15 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
 def _draw_uniform(
     times: int, groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
 ) -> Tensor:
-    """Draws uniform numbers (times, groups, n, 9).
+    """Draws uniform numbers from 0 to 1, (times, groups, n, 9).
 
-    They differ for each of the n samples, or are the same for the whole batch (`draws`).
+    Args:
+        times: The number of mini-batches.
+        groups: The number of operations that need nine numbers each.
+        n: The number of samples in a mini-batch.
+        draws: `sample`: every sample has its own numbers; `batch`: all of a mini-batch have the
+            same.
+        generator: The generator to draw from.
     """
     if draws == "batch":
         return torch.rand(times, groups, 1, NUMBERS, generator=generator).repeat(1, 1, n, 1)
@@ -106,7 +112,7 @@ class ImageViews(Perturbation):
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Draws the numbers for a mini-batch: nine for each view and image.
 
-        Nine numbers are a homography, or whatever else the perturbation needs.
+        The nine numbers are a homography, or those that another kind of perturbation needs.
 
         Args:
             shape: The shape of the mini-batch (n, C, H, W).
@@ -118,7 +124,7 @@ class ImageViews(Perturbation):
         return self.draw_many(shape, generator, 1)[0]
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape.
+        """Draws the numbers for several mini-batches of one shape.
 
         Args:
             shape: The shape of each mini-batch (n, C, H, W).
@@ -173,7 +179,7 @@ class ImageViews(Perturbation):
         return (stacked - mean) / std if self.pixels == "raw" else stacked
 
     def _by_interpolation(self) -> dict[str, list[str]]:
-        """Groups the names of the perturbations that move pixels by their interpolation."""
+        """Lists the names of the perturbations that move pixels, for each interpolation."""
         moving = [name for name in self.names if name in TURNS or name in WARPS]
         nearest = [n for n in moving if n in TURNS and self.interpolation == "nearest"]
         return {"nearest": nearest, "bilinear": [n for n in moving if n not in nearest]}
@@ -195,14 +201,14 @@ class NoisyCopies(Perturbation):
     copies: int = 5
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws normal numbers for a mini-batch.
+        """Draws the noise for a mini-batch, with standard deviation 1.
 
         Args:
             shape: The shape of the mini-batch (n, …).
             generator: The generator to draw from.
 
         Returns:
-            Numbers (copies, n, …).
+            Normal numbers (copies, n, …).
         """
         return torch.randn(self.copies, *shape, generator=generator)
 
@@ -221,7 +227,7 @@ class NoisyCopies(Perturbation):
 
 @dataclass(frozen=True)
 class FlipAndRotate(Change):
-    """The training augmentation of images: a horizontal flip half of the time, then ±20°.
+    """The training augmentation of images: a horizontal flip half of the time, then a turn by ±20°.
 
     Args:
         draws: `sample`: every image is changed in its own way; `batch`: all in the same way.
@@ -245,7 +251,7 @@ class FlipAndRotate(Change):
         return self.draw_many(shape, generator, 1)[0]
 
     def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws for several mini-batches of one shape.
+        """Draws the homographies for several mini-batches of one shape.
 
         Args:
             shape: The shape of each mini-batch (n, C, H, W).

@@ -37,8 +37,8 @@ def uncertainty(
         model: The model whose predictions are scored.
         views: The perturbed copies of n samples, (views, n, …).
         score: A function of the copies' logits.
-        mode: `eval`: BatchNorm uses its running statistics; `train`: the statistics of each view's
-            own batch.
+        mode: `eval`: BatchNorm uses its running statistics; `train`: it uses the statistics of the
+            n copies of each view.
 
     Returns:
         The uncertainty of each sample, (n,).
@@ -63,12 +63,12 @@ def uncertainty(
 
 
 def _numbers(model: nn.Module) -> list[Tensor]:
-    """Lists the parameters and the statistics of a model, but not its counters."""
+    """Lists the parameters of a model and its buffers of floats, such as running statistics."""
     return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
 
 
 class Scorer:
-    """The model by which a client scores its samples: its own as of now, or as of a round.
+    """Computes a client's scores: by its model as it is now, or by a copy from its last round.
 
     A CUDA device scores samples in lots of a fixed size, so that few shapes have to be captured. A
     last lot that is not full is filled up. In `train` mode there are no lots, as the added samples
@@ -76,8 +76,8 @@ class Scorer:
 
     Args:
         model: The client's model, which learns.
-        score: A function of the logits of a sample's copies, and of its class if `uncertainty_of`
-            is given that.
+        score: A function of the logits of samples' copies; if it is a labelled one, of the samples'
+            classes too.
         as_of: `current`: the model as it is; `after-round`, `before-round`: a copy of it from just
             after, or before, the client last took the global model.
         perturb: Makes the copies of a sample.
@@ -107,18 +107,21 @@ class Scorer:
         self._bind()
 
     def _bind(self) -> None:
-        """Lists the tensors of both models once, because finding them takes long."""
+        """Lists the tensors of the client's model and its copy once: finding them takes long."""
         self._copied, self._copies = _numbers(self._learning), _numbers(self.model)
 
     @property
     def frozen(self) -> bool:
-        """Whether it scores by a copy of the client's model, which gradient steps do not change."""
+        """Whether a copy of the client's model scores, which gradient steps do not change."""
         return self.model is not self._learning
 
     def views_of(self, x: Tensor) -> Tensor:
-        """Draws and makes the copies (views, n, …) of samples (n, …) that a score is of.
+        """Makes the perturbed copies (views, n, …) of samples, without scoring them; on a CPU.
 
-        For whoever scores samples of several clients at once; on a CPU.
+        So a caller can score the copies of several clients at once.
+
+        Args:
+            x: The samples (n, …).
         """
         (draws,) = self._draws.next(x.shape)
         return self._draws.change.apply(x, draws)
@@ -128,7 +131,7 @@ class Scorer:
 
         Args:
             x: The samples (n, …).
-            y: Their classes (n,) on the CPU, for a score that knows them.
+            y: Their classes (n,) on the CPU, for a labelled score; nothing for others.
         """
         (draws,), n = self._draws.next(x.shape), len(x)
         if self._mode == "train":
@@ -143,13 +146,27 @@ class Scorer:
         return self._captured(x, draws, *y)[:n]
 
     def _scored(self, x: Tensor, draws: Tensor, *y: Tensor) -> Tensor:
+        """Computes the uncertainty (n,) of samples, all on the device.
+
+        Args:
+            x: The samples (n, …).
+            draws: The random numbers of their perturbations.
+            y: Their classes (n,), for a labelled score; nothing for others.
+        """
         views = self._draws.change.apply(x, draws)
         score = (lambda logits: self.score(logits, *y)) if y else self.score
         return uncertainty(self.model, views, score, self._mode)
 
     @torch.no_grad()
     def distances_between(self, x: Tensor) -> Tensor:
-        """Computes how far samples are from each other: 1 − the cosine of their features (n, n)."""
+        """Computes the distance between every two samples: 1 − the cosine of their features.
+
+        Args:
+            x: The samples (n, …).
+
+        Returns:
+            Distances (n, n).
+        """
         training = self.model.training
         self.model.eval()
         parts = torch.split(x, forward_size(x.device))
@@ -159,9 +176,9 @@ class Scorer:
         return 1 - z @ z.T
 
     def grow(self, classes: int, seed: int) -> None:
-        """Adds outputs for new classes to the scoring model.
+        """Adds outputs for new classes to the model that scores.
 
-        If that is the client's own model, its outputs have been added already.
+        If samples are scored by the client's own model, its outputs must have been added already.
 
         Args:
             classes: The number of classes now.
@@ -173,7 +190,7 @@ class Scorer:
         self._captured.forget()
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
-        """Refreshes the copy of the client's model, if this is the moment that `as_of` names.
+        """Copies the client's model anew, if this is the moment that `as_of` names.
 
         Args:
             when: `before-round`: the client is about to take the global model; `after-round`: it
@@ -184,14 +201,18 @@ class Scorer:
                 foreach.copy_all(self._copies, self._copied)
 
     def state(self) -> State:
-        """Returns everything that changes, for a checkpoint."""
+        """Returns the copy of the model (if none, {}) and the generator, for a checkpoint."""
         return {
             "model": self.model.state_dict() if self.frozen else {},
             "generator": self._draws.state(),
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Puts back the copy of the model and the generator.
+
+        Args:
+            state: The state that `state` returned.
+        """
         self._draws.load_state(state["generator"])
         if state["model"]:
             self.model.load_state_dict(state["model"])

@@ -48,24 +48,52 @@ def bregman_information(logits: Tensor) -> Tensor:
 
 
 def least_confidence(logits: Tensor) -> Tensor:
-    """Computes LC: one minus the mean probability of the likeliest class."""
+    """Computes LC: one minus the mean probability of the likeliest class.
+
+    Args:
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
+
+    Returns:
+        The score of each sample, (n,).
+    """
     return 1 - logits.softmax(-1).amax(-1).mean(0)
 
 
 def margin(logits: Tensor) -> Tensor:
-    """Computes MS: one minus the mean gap between the two likeliest classes."""
+    """Computes MS: one minus the mean gap between the probabilities of the two likeliest classes.
+
+    Args:
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
+
+    Returns:
+        The score of each sample, (n,).
+    """
     first, second = _two_likeliest(logits)
     return 1 - (first - second).mean(0)
 
 
 def ratio_of_confidence(logits: Tensor) -> Tensor:
-    """Computes RC: the mean ratio of the second largest probability to the largest."""
+    """Computes RC: the mean ratio of the second largest probability to the largest.
+
+    Args:
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
+
+    Returns:
+        The score of each sample, (n,).
+    """
     first, second = _two_likeliest(logits)
     return (second / first).mean(0)
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Computes EN: the mean entropy of the copies' predictions."""
+    """Computes EN: the mean entropy of the copies' predictions.
+
+    Args:
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
+
+    Returns:
+        The score of each sample, (n,).
+    """
     entropies: Tensor = torch.special.entr(logits.softmax(-1)).sum(-1)
     return entropies.mean(0)
 
@@ -73,22 +101,26 @@ def entropy(logits: Tensor) -> Tensor:
 def mean_loss(logits: Tensor, y: Tensor) -> Tensor:
     """Computes the mean cross-entropy of the copies' predictions with the label.
 
-    The expected loss of a prediction is the noise of the label, plus the bias, plus the variance
-    of the prediction (Gruber & Buettner 2023); BI estimates the variance alone. A sample with a
-    wrong label, or one that nobody can recognise, has a large loss even if all copies agree.
+    The expected loss of a prediction is the noise of the label, plus the bias, plus the variance of
+    the prediction (Gruber & Buettner 2023); BI estimates the variance alone. A sample with a wrong
+    label, or one that nobody can recognise, has a large loss even if all copies agree.
 
     >>> mean_loss(torch.tensor([[[4.0, 0.0]], [[4.0, 0.0]]]), torch.tensor([1]))
     tensor([4.0181])
 
     Args:
-        logits: Of the perturbed copies of n samples, (views, n, classes).
-        y: The classes that their labels say (n,).
+        logits: The logits of the perturbed copies of n samples, (views, n, classes).
+        y: The class that the label of each sample names (n,).
+
+    Returns:
+        The score of each sample, (n,).
     """
     each = F.cross_entropy(logits.flatten(0, 1), y.repeat(len(logits)), reduction="none")
     return each.view(logits.shape[:2]).mean(0)
 
 
 def _two_likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the largest and the second largest probability of each copy, (views, n) each."""
     first, second = logits.softmax(-1).topk(2, dim=-1).values.unbind(-1)
     return first, second
 
@@ -103,10 +135,10 @@ SCORES: dict[str, Score] = {
 """Every score by name. A new one is a function and a line here."""
 
 LABELLED_SCORES: dict[str, LabelledScore] = {"loss": mean_loss}
-"""Every score by name that knows the label."""
+"""Every score by name that depends on the label too."""
 
 COMPARES_COPIES = {"bi"}
-"""Scores of how copies differ; their mean prediction does not tell that."""
+"""The scores that measure how copies differ, which cannot be seen from their mean prediction."""
 
 
 def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[..., Tensor]:
@@ -115,7 +147,7 @@ def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[...
     Args:
         name: A name in `SCORES` or `LABELLED_SCORES`.
         average: `scores`: the mean of the copies' scores; `softmax`: the score of the copies' mean
-            prediction, for scores that can be computed from it.
+            prediction. Scores in `COMPARES_COPIES` are returned as they are.
     """
     softmax = average == "softmax" and name not in COMPARES_COPIES
     score: Callable[..., Tensor] = SCORES[name] if name in SCORES else LABELLED_SCORES[name]
@@ -123,11 +155,17 @@ def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[...
 
 
 def of_mean_softmax(score: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Turns a score into one of the copies' mean prediction, instead of the mean of their scores.
+    """Turns a score into the score of the copies' mean prediction.
 
     >>> disagree = torch.tensor([[[9.0, 0.0]], [[0.0, 9.0]]])
     >>> least_confidence(disagree).item() < 0.01, of_mean_softmax(least_confidence)(disagree).item()
     (True, 0.5)
+
+    Args:
+        score: A `Score` or a `LabelledScore`, which averages over the copies.
+
+    Returns:
+        A function with the same parameters.
     """
 
     def scored(logits: Tensor, *y: Tensor) -> Tensor:

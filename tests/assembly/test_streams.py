@@ -23,8 +23,8 @@ from tests.support.commands import ofcl as command
 from tests.test_experiment import assert_same, whole
 
 TINY = {
-    "method": "bi", "memory": 12, "burn_in": 2, "q": 2, "hidden": 16, "batch_size": 5, "steps": 2,
-    "lr": 0.02,
+    "protocol": "sound", "method": "bi", "memory": 12, "burn_in": 2, "q": 2, "hidden": 16,
+    "batch_size": 5, "steps": 2, "lr": 0.02,
 }  # fmt: skip
 
 

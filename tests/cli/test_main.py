@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.commands import Command, ofcl
 
-RUN = ["run", "--dataset", "digits", "--set", "model=mlp", "--set", "hidden=32", "--memory", "50",
-       "--clients", "2", "--set", "burn_in=2", "--set", "q=2"]  # fmt: skip
+RUN = ["run", "--protocol", "sound", "--dataset", "digits", "--set", "model=mlp",
+       "--set", "hidden=32", "--memory", "50", "--clients", "2", "--set", "burn_in=2",
+       "--set", "q=2"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

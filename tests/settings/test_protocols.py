@@ -296,10 +296,11 @@ def test_strong_replays_three_samples_for_each_new_one_in_every_step():
 
 
 def test_strong_changes_new_and_replayed_images_alike():
-    learner = client_for("strong", steps=2, augment="strong").learner
+    learner = client_for("strong", steps=2, augment="strong", contrast=1.0).learner
     learner.learn(batch_of([0, 1], task=0), [0, 1])
     seen = []
-    learner.model.register_forward_hook(lambda module, args, out: seen.append(args[0].clone()))
+    features = learner.model.features
+    learner.model.features = lambda x: (seen.append(x.clone()), features(x))[1]
     batch = batch_of([2, 3], task=1, seed=1)
     learner.learn(batch, [2, 3])
     first, _ = learner.memory.at(torch.arange(10))
