@@ -69,6 +69,7 @@ def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         """Answers requests for the page."""
+
         def do_GET(self) -> None:
             """Sends the page; a short answer without it if the browser has this page already."""
             if self.path.split("?")[0] != "/":
