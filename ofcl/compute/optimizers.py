@@ -67,7 +67,7 @@ class Adam(_Uncompiled, torch.optim.Adam):
         step_together([self])
 
     def states(self) -> list[dict[str, Tensor]]:
-        """Returns the state of each parameter by name (`step`, …); all zeros before the first step."""
+        """Returns the state of each parameter (`step`, …); all zeros before the first step."""
         parameters = self.param_groups[0]["params"]
         return [self.state[parameter] or self._new_state(parameter) for parameter in parameters]
 
