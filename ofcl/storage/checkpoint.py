@@ -230,7 +230,7 @@ def _write_partial(folder: Path, checkpoint: Checkpoint, seal: Seal | None) -> s
 
 
 def _delete_partial(folder: Path) -> None:
-    """Deletes the subfolder `partial`: an incomplete checkpoint that a killed process may have left."""
+    """Deletes the subfolder `partial`, an incomplete checkpoint that a killed process may leave."""
     shutil.rmtree(folder / "partial", ignore_errors=True)
 
 
