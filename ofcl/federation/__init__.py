@@ -10,5 +10,6 @@
     flower_check       compares the installed Flower with it
 
 A run between parties is a stage like any other (`assembly/stages.py`). Only the modules called
-`flower_…` import Flower; the rest sees a `Transport` and a `Connection`.
+`flower_…` import Flower. A run and a party see a `Transport` and a `Connection`; keys, enrolment
+and the running server are made for Flower (`transport.py`).
 """

@@ -48,29 +48,31 @@ def _resolve(path: str) -> Any:
 
 
 def _attributes(path: str) -> Collection[str]:
-    """Names the attributes of a module or class."""
+    """Names the attributes of the module or class at a path (`_resolve`)."""
     return dir(_resolve(path))
 
 
 def _parameters(path: str) -> Collection[str]:
-    """Names the parameters of a function or class."""
+    """Names the parameters of the function or class at a path (`_resolve`)."""
     return inspect.signature(_resolve(path)).parameters.keys()
 
 
 def _fields(path: str) -> Collection[str]:
-    """Names the fields of a protobuf message."""
+    """Names the fields of the protobuf message at a path (`_resolve`)."""
     return list(_resolve(path).DESCRIPTOR.fields_by_name)
 
 
 def _missing(
     path: str, wanted: tuple[str, ...], known_by: Callable[[str], Collection[str]]
 ) -> list[str]:
-    """Gives one line for each wanted name that Flower does not have.
+    """Gives one line for each wanted name that the installed Flower does not have at a path.
+
+    If there is nothing usable at the path, the one line says so.
 
     Args:
         path: A module, or an object in it as `module:Name.attribute`.
         wanted: The names that the adapters use.
-        known_by: Gives the names that the installed Flower has at a path.
+        known_by: Takes the path, and gives the names that the installed Flower has there.
     """
     try:
         known = known_by(path)
@@ -80,11 +82,11 @@ def _missing(
 
 
 def _not_holding(what: str, holds: Callable[[], bool]) -> list[str]:
-    """Gives a line if an assumed behaviour does not hold, or cannot be checked.
+    """Gives one line if an assumed behaviour does not hold, or cannot be checked; else none.
 
     Args:
         what: The behaviour, in words.
-        holds: Checks it.
+        holds: Tells whether the installed Flower behaves in this way.
     """
     try:
         return [] if holds() else [f"it does not hold that {what}"]
@@ -98,7 +100,7 @@ def _superlink_source() -> str:
 
 
 def _paths_are_guarded() -> bool:
-    """Tells whether the paths for administrators and for parties begin as the guard assumes."""
+    """Tells whether the paths for administrators and for parties begin as the guard's constants."""
     main = importlib.import_module("flwr.superlink.main")
     control = all(route.path.startswith("/v1/control/") for route in main.control_router.routes)
     fleet = all(route.path.startswith("/v1/fleet/") for route in main.fleet_router.routes)
@@ -106,14 +108,14 @@ def _paths_are_guarded() -> bool:
 
 
 def _server_options() -> bool:
-    """Tells whether the command of Flower's server has all options that are used here."""
+    """Tells whether the command of Flower's server has all of `SERVER_OPTIONS`."""
     module = importlib.import_module("flwr.superlink.cli.flower_superlink")
     known = module._parse_args_run_superlink()._option_string_actions
     return all(option in known for option in flower_version.SERVER_OPTIONS)
 
 
 def _grid_is_patient() -> bool:
-    """Tells whether a grid has a node, and a limit of its retries that can be set."""
+    """Tells whether Flower's grid has a `node`, and a `max_time` for its retries."""
     grid = _resolve("flwr.superlink.grid:HttpGrid")(token="none")
     return hasattr(grid._retry_invoker, "max_time") and hasattr(grid, "node")
 
@@ -135,7 +137,7 @@ def _identifiers_are_in_the_metadata() -> bool:
 
 
 def _task_identity_can_be_set() -> bool:
-    """Tells whether the task, run and node of this process can be set."""
+    """Tells whether Flower lets the adapters set the task, run and node of this process."""
     metaclass = type(_resolve("flwr.supercore.task_identity:TaskIdentity"))
     return all(
         getattr(metaclass, name).fset is not None for name in ("task_id", "run_id", "node_id")

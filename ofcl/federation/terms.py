@@ -31,11 +31,11 @@ class Samples:
 
     Args:
         way: Whether the samples come from datasets or from streams.
-        kind: Images, tables or texts.
+        kind: Whether the samples are images or vectors; tables and embedded texts are vectors.
         shape: The shape of one sample.
-        mean: The means of the channels with which images are normalised.
-        std: The deviations of the channels with which images are normalised.
-        embedder: The embedder of texts.
+        mean: The mean of each channel, by which images are normalised; empty for vectors.
+        std: The deviation of each channel, by which images are normalised; empty for vectors.
+        embedder: The name of the embedder of texts; None: the samples are no texts.
     """
 
     way: Way
@@ -50,9 +50,9 @@ class Samples:
         """Describes the form of a dataset's samples.
 
         Args:
-            dataset: The dataset.
-            way: Whether it is learned as a dataset, or stands for a stream.
-            embedder: The embedder of texts.
+            dataset: The dataset; of a stream, a dataset without samples that has their form.
+            way: Whether the samples come from a dataset or from a stream.
+            embedder: The name of the embedder of texts; None: the samples are no texts.
         """
         return cls(way, dataset.kind, dataset.shape, dataset.mean, dataset.std, embedder)
 
@@ -105,7 +105,11 @@ class Terms:
 
 
 def pack(value: Introduction | Terms) -> State:
-    """Converts an introduction or terms to plain values, to be sent."""
+    """Converts an introduction or terms to plain values, to be sent.
+
+    Args:
+        value: The introduction, or the terms.
+    """
     return asdict(value)
 
 
@@ -150,7 +154,11 @@ def _check_samples(samples: Samples) -> None:
 
 
 def unpack_terms(state: State) -> Terms:
-    """Reads terms that `pack` has packed."""
+    """Reads terms that `pack` has packed.
+
+    Args:
+        state: The plain values that the server has sent.
+    """
     return Terms(
         settings=dict(state["settings"]),
         clients=int(state["clients"]),
@@ -161,7 +169,11 @@ def unpack_terms(state: State) -> Terms:
 
 
 def unpack_samples(state: State) -> Samples:
-    """Reads the form of samples from plain values."""
+    """Reads the form of samples from plain values.
+
+    Args:
+        state: The value of each field of `Samples`, by its name.
+    """
     lists = {name: tuple(state[name]) for name in ("shape", "mean", "std")}
     return Samples(state["way"], state["kind"], **lists, embedder=state["embedder"])
 

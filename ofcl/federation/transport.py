@@ -1,8 +1,13 @@
 """The seam between a run and the network, which carries messages to parties and back.
 
-It has two sides: a `Transport` at the server, a `Connection` at each party. Everything in
-`federation` but the modules called `flower_…` sees these two protocols alone. To put a federation
-on another network, write a class for each, and name both in `transport_choice.py`.
+It has two sides: a `Transport` at the server, a `Connection` at each party. A run and a party see
+these two protocols alone. To put a federation on another network, write a class for each, and name
+both in `transport_choice.py`.
+
+A transport carries the messages of a run, nothing else. The parties' keys (`setup/keys.py`), their
+enrolment (`server_side/enrolment.py`), the commands `ofcl federation server`
+(`server_side/server_process.py`) and `status` (`cli/serve.py`) are Flower's. Another network needs
+its own of these, too.
 
 Both sides promise little, because the `Courier` above a transport expects little:
 

@@ -4,7 +4,7 @@ A new way to carry messages is two classes, a `Transport` for the server and a `
 party (`transport.py`), named here. A run and a party work with any of them. Today there is Flower.
 
 Keys and who is connected (`ofcl federation server`, `status`) are Flower's too: they are not part
-of a transport (`server_side/server_process.py`, `enrolment.py`).
+of a transport (`setup/keys.py`, `server_side/enrolment.py`, `server_side/server_process.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def open_transport(
 
     Args:
         server: The server's folder.
-        insecure: Speaks without TLS.
-        round_timeout: Seconds after which a round goes on without a party's answer; None: it waits.
+        insecure: Whether to speak without TLS.
+        round_timeout: Seconds after which a round goes on without a party's answer; messages that
+            are much older need not be kept. None: a round waits for every answer.
 
     Raises:
         OfclError: If no server runs on this machine.
@@ -48,7 +49,7 @@ def make_connection(
     Args:
         party: The party's folder, with its key.
         address: The server's host and port.
-        insecure: Speaks without TLS.
+        insecure: Whether to speak without TLS.
         tell: Is given each line of the party's log.
         leaving: Is set when the process is about to end: the server is not called any more.
     """

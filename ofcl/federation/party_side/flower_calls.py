@@ -17,7 +17,7 @@ AHEAD, BEHIND = 4.0, 300.0
 
 
 class Refused(OfclError):
-    """The server does not let this party in."""
+    """Raised when the server does not let this party in."""
 
 
 class RunOver(Exception):
@@ -25,13 +25,13 @@ class RunOver(Exception):
 
 
 class Caller:
-    """Calls the server, however long it takes until it can be reached.
+    """Calls Flower's server for a party; a call is repeated until the server can be reached.
 
     Args:
         address: The server's host and port.
         plain: Whether the server is called without TLS.
         tell: Is given each line of the party's log.
-        leaving: Is set when the process is about to end: calls then stop trying.
+        leaving: Is set when the process is about to end: calls are then not repeated any more.
     """
 
     def __init__(
@@ -76,10 +76,15 @@ class Caller:
                 raise RunOver
 
     def judge(self, error: Any) -> None:
-        """Raises the error that fits the server's HTTP status; returns if a retry may help.
+        """Raises the error that fits the HTTP status of a failed call; returns if a retry may help.
 
         Args:
             error: The `httpx.HTTPStatusError` of the call.
+
+        Raises:
+            RunOver: If the run of the message has ended (403).
+            Refused: If the party's key or its clock is wrong (401).
+            httpx.HTTPStatusError: The error itself, for every other status but 502, 503 and 504.
         """
         status = error.response.status_code
         if status in TEMPORARY:
@@ -91,9 +96,15 @@ class Caller:
         raise error
 
     def _wrong_clock(self, response: Any) -> Refused | None:
-        """Makes an error if this clock and the server's differ too much; None: they agree.
+        """Makes the error for a party whose clock differs too much from the server's.
 
         Signed requests carry the time, so a wrong clock looks like a wrong key.
+
+        Args:
+            response: The server's refusal, which carries the time of the server's clock.
+
+        Returns:
+            The error; None if the clocks agree, or the response carries no time.
         """
         try:
             server_time = parsedate_to_datetime(response.headers["date"])
@@ -115,7 +126,11 @@ class Caller:
         )
 
     def _judge_transport(self, error: Any) -> None:
-        """Raises `Refused` if TLS is the reason why no call comes through; else returns."""
+        """Raises `Refused` if TLS is the reason why no call reaches the server; else returns.
+
+        Args:
+            error: The `httpx.TransportError` of the call.
+        """
         import httpx
 
         text = str(error).lower()

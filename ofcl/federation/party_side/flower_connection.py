@@ -86,7 +86,11 @@ class FlowerConnection:
         return self
 
     def _activate(self) -> None:
-        """Tells the server that this party is here, and notes the number that it gets."""
+        """Tells the server that this party is connected; saves the number that the server gives it.
+
+        Raises:
+            Refused: If the server does not let this party in.
+        """
         import httpx
         from flwr.proto.fleet_pb2 import ActivateNodeRequest
         from flwr.proto.node_pb2 import Node
@@ -127,7 +131,7 @@ class FlowerConnection:
         self._client.__exit__(kind, error, trace)
 
     def _send_heartbeat(self) -> bool:
-        """Tells the server that this party is still here; False: it could not be told."""
+        """Tells the server that this party is still connected; returns whether it confirmed."""
         import httpx
         from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 
@@ -142,7 +146,8 @@ class FlowerConnection:
 
         Args:
             answer: Takes the content of a message and gives the answer.
-            failed: Is called before the server hears that there is no answer.
+            failed: Is called after `answer` has raised an error, before the server is told that
+                this party could not answer.
         """
         mailbox = Mailbox(self._client, self._node, self._caller)
         while True:
@@ -156,7 +161,13 @@ class FlowerConnection:
                 self._tell("a message of a run that has ended, or that was cut off, was dropped")
 
     def _send(self, mailbox: Mailbox, received: Message, content: State | Flat | None) -> None:
-        """Sends an answer, with a few tries; if all fail, the server will ask again."""
+        """Sends an answer, with a few tries; if all fail, the server will ask again.
+
+        Args:
+            mailbox: Sends it.
+            received: The message that is answered.
+            content: The answer; None: the server is told that this party could not answer.
+        """
         from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
         for _ in range(TRIES):
@@ -174,7 +185,16 @@ class FlowerConnection:
         answer: Callable[[State], State | Flat],
         failed: Callable[[], None],
     ) -> State | Flat | None:
-        """Gives the answer to a message; None: it failed, and only this party's log says why."""
+        """Gives the answer to a message.
+
+        Args:
+            message: The message.
+            answer: Takes the content of the message and gives the answer.
+            failed: Is called if `answer` raises an error.
+
+        Returns:
+            The answer; None if `answer` has raised an error, which only this party's log names.
+        """
         try:
             return answer(from_records(message.content))
         except OfclError as error:

@@ -17,7 +17,7 @@ PULL_TIME = 30.0  # seconds after which a message with missing parts is given up
 
 
 class Mailbox:
-    """Receives the messages for one party, and sends its answers.
+    """Receives the messages for one party, and sends the party's answers.
 
     Args:
         client: Flower's client for its Fleet interface.
@@ -32,7 +32,8 @@ class Mailbox:
         """Takes the next message; None: no message is waiting.
 
         Raises:
-            RunOver: If parts of the message never come: the server was killed while it sent it.
+            RunOver: If parts of the message never come, because the server was killed while it sent
+                them, or if the message's run has ended.
         """
         from flwr.common.serde import message_from_proto
         from flwr.proto.fleet_pb2 import PullMessagesRequest
@@ -70,8 +71,8 @@ class Mailbox:
         """Answers a message.
 
         Args:
-            received: The message.
-            content: The answer; None: the server hears that the party failed, and not why.
+            received: The message that is answered.
+            content: The answer; None: the server is told that the party failed, and not why.
         """
         from flwr.app.message import remove_content_from_message
         from flwr.common.serde import message_to_proto
@@ -102,7 +103,12 @@ class Mailbox:
             push_objects(parts, push, object_ids_to_push=set(pushed.objects_to_push))
 
     def _answer_to(self, received: Message, content: State | Flat | None) -> Message:
-        """Makes Flower's message of an answer, or of a failure (None)."""
+        """Makes the Flower message that answers a message.
+
+        Args:
+            received: The message that is answered.
+            content: The answer; None: the Flower message reports a failure.
+        """
         from flwr.app import Error, Message
         from flwr.common.constant import ErrorCode
         from flwr.supercore.task_identity import TaskIdentity

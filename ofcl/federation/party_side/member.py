@@ -81,7 +81,7 @@ class Member:
         return self._answer_request(message) if "request" in message else self._introduce()
 
     def _introduce(self) -> Flat:
-        """Gives the introduction, after it is in the audit file."""
+        """Gives the introduction of this party, after the audit file has named its fields."""
         introduction = Introduction(self._party, self._source.labels, self._source.samples())
         answer = flatten(pack(introduction))
         self._audit.write(answer, what="introduction")
@@ -103,7 +103,15 @@ class Member:
         self._audit.write({}, what="failure")
 
     def _reply(self, request: Request, terms: Terms) -> Flat:
-        """Hands a request to the client of its run; asks for places of labels if any lack one."""
+        """Lets the client of a request's run answer the request.
+
+        If labels of the party's dataset have no place (class) yet, nothing is learned. The reply
+        then has the status `asking`, and names these labels.
+
+        Args:
+            request: The server's request.
+            terms: The terms of the run, which came with the request.
+        """
         if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
             raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
         if request.run != self._run:
@@ -130,7 +138,11 @@ class Member:
             )
 
     def _client(self) -> Client:
-        """Makes the client of the run that is going on."""
+        """Makes the client of the run that is going on; its privacy noise has a secret seed.
+
+        Raises:
+            Unnamed: If labels of the party's dataset have no place (class) yet.
+        """
         assert self._terms is not None
         terms = self._terms
         if not self._class_counts:

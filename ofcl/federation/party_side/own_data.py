@@ -55,7 +55,11 @@ class Unnamed(Exception):
 
 
 class Source(Protocol):
-    """A party's dataset or stream: the source of its samples."""
+    """A party's dataset or stream: the source of its samples.
+
+    Attributes:
+        labels: The labels of the dataset; empty for a stream, whose labels come later.
+    """
 
     labels: tuple[str, ...]
 
@@ -63,7 +67,7 @@ class Source(Protocol):
         """Describes the form of the samples; a stream may wait for its first sample."""
 
     def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
-        """Makes a client that learns from this source, from the beginning.
+        """Makes a client that learns from this source, from its first sample on.
 
         Args:
             terms: The terms of the run.
@@ -71,7 +75,7 @@ class Source(Protocol):
             vocabulary: The places that the server has given to labels.
 
         Raises:
-            Unnamed: If labels have no place yet.
+            Unnamed: If labels of the source have no place yet.
         """
 
 
@@ -80,7 +84,8 @@ def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Sour
 
     Args:
         values: The party's own settings; `dataset` is a dataset's name or path, or a stream.
-        share: Whether the dataset is dealt over all parties as in `ofcl run`, to try things out.
+        share: Whether the party learns only the share of the dataset that `ofcl run` would deal to
+            the client of its number, to try things out.
         tell: Is given each line of the party's log.
 
     Raises:
@@ -100,19 +105,23 @@ def open_source(values: State, share: bool, tell: Callable[[str], None]) -> Sour
 def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
     """Makes the settings of a run at this party.
 
-    The server's settings never override those that a party decides for itself.
+    The server's settings never override those that a party decides for itself (`AT_PARTY`).
 
     Args:
         terms: The terms of the run, with the server's settings.
         values: The party's own settings.
-        more: Settings that override both.
+        more: Settings that override the server's and the party's.
     """
     theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
     return make_settings({**theirs, **values, "engine": "local", **more})
 
 
 def embedder_name(settings: Settings) -> str:
-    """Names the embedder without telling a path: of a folder, only the folder's name."""
+    """Names the embedder without telling a path: of a folder, only the folder's name.
+
+    Args:
+        settings: The settings of a run at this party.
+    """
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 
@@ -125,7 +134,8 @@ class OwnDataset:
 
     Args:
         values: The party's own settings; `dataset` is a name or a path.
-        share: Whether only this party's share is learned, as `ofcl run` deals it.
+        share: Whether the party learns only the share of the dataset that `ofcl run` would deal to
+            the client of its number.
         tell: Is given each line of the party's log.
     """
 
@@ -149,6 +159,10 @@ class OwnDataset:
             terms: The terms of the run.
             number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
+
+        Raises:
+            Unnamed: If labels of the dataset have no place yet.
+            OfclError: If the samples or the settings do not fit the run.
         """
         if unnamed := [label for label in self.labels if label not in vocabulary]:
             raise Unnamed(unnamed)
@@ -176,7 +190,13 @@ class OwnDataset:
 
 
 def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
-    """Renumbers the classes of a dataset as the federation does, and takes its normalisation."""
+    """Gives a dataset the classes and the normalisation that all parties of the run share.
+
+    Args:
+        dataset: The party's dataset, with classes numbered by its own labels.
+        vocabulary: The place of each label in the run, which becomes its class.
+        terms: The terms of the run, with the mean and deviation that normalise images.
+    """
     places = torch.tensor([vocabulary.place(label) for label in dataset.labels])
 
     def placed(y: Tensor | None) -> Tensor | None:
@@ -190,7 +210,9 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
 
 
 class OwnStream:
-    """A party's stream: a watched folder or standard input; its classes are not known before.
+    """A party's stream: a watched folder or standard input.
+
+    Its labels are not known before its samples come, so `labels` is empty.
 
     Args:
         values: The party's own settings; `streams` names the one stream.
@@ -210,7 +232,11 @@ class OwnStream:
         self._feeds, self._pattern, self._tell = feeds, Pattern(), tell
 
     def samples(self) -> Samples:
-        """Describes the form of the samples; waits for the first sample."""
+        """Describes the form of the samples; waits for the first sample.
+
+        Raises:
+            OfclError: If the stream ends without a sample.
+        """
         stream = self._first or self._stream(self._here, AssignedVocabulary())
         while self._pattern.kind is None:
             if stream.ready() and self._pattern.kind is None:
@@ -224,11 +250,17 @@ class OwnStream:
     _first: Any = None
 
     def _embedder(self) -> str | None:
-        """Names the embedder if the samples are texts."""
+        """Names the embedder if the samples are texts; else None."""
         return embedder_name(self._here) if self._pattern.kind == "text" else None
 
     def _stream(self, settings: Settings, vocabulary: AssignedVocabulary, number: int = 0) -> Any:
-        """Opens the stream for the client of a number."""
+        """Opens the stream from its beginning.
+
+        Args:
+            settings: How the stream is read.
+            vocabulary: The places that the server has given to labels.
+            number: The number of the client that learns from the stream.
+        """
         feed = self._feeds[0]
         return build_live_stream(
             settings, number, feed, self._pattern, vocabulary, standardise=True
@@ -241,6 +273,9 @@ class OwnStream:
             terms: The terms of the run.
             number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
+
+        Raises:
+            OfclError: If the samples or the settings do not fit the run.
         """
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None
@@ -267,6 +302,6 @@ class OwnStream:
 
 
 def _check_form(samples: Samples, terms: Terms) -> None:
-    """Refuses a run whose samples have another form than the party's own."""
+    """Raises an error if the party's samples have another form than those of the run (`terms`)."""
     if difference := samples.differs(terms.samples):
         raise OfclError(f"the samples here do not fit this run: {difference}")

@@ -35,7 +35,8 @@ def take_part(
         party: The party's folder.
         values: The settings that a party decides for itself: `dataset`, and how it is read.
         leaving: Is set when the process is about to end: the server is not called any more.
-        share: Whether to learn only this party's share of the dataset, as `ofcl run` deals it.
+        share: Whether the party learns only the share of the dataset that `ofcl run` would deal to
+            the client of its number.
         class_counts: Whether answers may say how many samples of each class there are.
         seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
         address: The server's host and port; None: those in the party's folder.

@@ -24,7 +24,8 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
         class_counts: Whether counts of test samples are sent by class; else by task.
 
     Returns:
-        One `Learned` for each stretch of learning, and every `Evaluated`, without its confusions.
+        One `Learned` for the mini-batches of a task that were learned one after the other, with
+        their sums; and every `Evaluated`, without its confusions. All other events are left out.
     """
     sent: list[Event] = []
     of_interest = (event for event in events if isinstance(event, Learned | Evaluated))
@@ -40,7 +41,7 @@ def leaving(events: Sequence[Event], class_counts: bool) -> list[Event]:
 
 
 def _summed(events: list[Learned]) -> Learned:
-    """Sums up events of one client and task."""
+    """Adds up `Learned` events of one client and task to a single one."""
     return Learned(
         client=events[0].client,
         task=events[0].task,
@@ -52,7 +53,7 @@ def _summed(events: list[Learned]) -> Learned:
 
 
 def _without_classes(event: Evaluated) -> Evaluated:
-    """Sums up the counts of an evaluation over the classes of each task."""
+    """Gives an evaluation whose counts are summed over the classes of each task."""
     return replace(
         event,
         test=_all_classes(event.test),
@@ -62,7 +63,7 @@ def _without_classes(event: Evaluated) -> Evaluated:
 
 
 def _all_classes(hits: Hits) -> Hits:
-    """Replaces the rows of a task, one for each class, by one row for all classes."""
+    """Replaces the rows of each task, one for each class, by one row of class `ALL_CLASSES`."""
     return [
         [[ALL_CLASSES, sum(row[1] for row in task), sum(row[2] for row in task)]] if task else []
         for task in hits

@@ -1,7 +1,7 @@
 """Requests to parties over a network that loses things, and how long the server waits for answers.
 
-A request is sent again when the party's process has been started again, because its last process
-took the request with it. Each exchange has a number, so nothing is learned twice
+A request is sent again when the party's process has been started again, because a process that ends
+loses the request that it was working on. Each exchange has a number, so nothing is learned twice
 (`engines/responder.py`). The server waits neither for a party that is not connected, nor beyond
 the deadline.
 """
@@ -89,7 +89,17 @@ class Courier:
         return introductions
 
     def _accepted(self, answers: Mapping[int, State]) -> dict[int, Introduction]:
-        """Reads introductions; a party with a wrong introduction counts as failed."""
+        """Reads the introductions of parties.
+
+        A party whose introduction is wrong is left out, and counts as failed: it is asked again
+        after some seconds.
+
+        Args:
+            answers: The answers by the numbers of the parties.
+
+        Returns:
+            The right introductions by the numbers of the parties.
+        """
         accepted = {}
         for party, answer in answers.items():
             try:
@@ -123,10 +133,15 @@ class Courier:
         return exchange.answers
 
     def _carry_out(self, exchange: Exchange) -> bool:
-        """Asks the connected parties, and waits until all have answered or failed.
+        """Asks the connected parties of an exchange, and waits until all have answered or failed.
+
+        Their answers are put into the exchange.
+
+        Args:
+            exchange: The messages for the parties, and the deadline.
 
         Returns:
-            Whether it ended before the deadline.
+            Whether the exchange ended before its deadline.
         """
         self._looked = None
         while True:
@@ -145,14 +160,14 @@ class Courier:
                 return True
 
     def _look_who(self) -> None:
-        """Updates the list of connected parties, at most once a second."""
+        """Updates the connected parties, at most once a second; tells the user of changes."""
         now = time.monotonic()
         if self._looked is None or now - self._looked >= LOOK_WHO:
             self._connected, self._looked = self._transport.connected(), now
             self._tell_who(set(self._connected))
 
     def _ask(self, exchange: Exchange) -> None:
-        """Sends the message of the exchange to each party that has not got it yet."""
+        """Sends each askable party its message of the exchange, for the first time or once more."""
         now = time.monotonic()
         for party in self._askable(exchange):
             process = self._connected[party]
@@ -162,7 +177,7 @@ class Courier:
                 exchange.outstanding.add(message, party, process, now)
 
     def _collect(self, exchange: Exchange) -> None:
-        """Takes the answers that have arrived; tells of parties that could not answer."""
+        """Puts answers that have arrived into the exchange; tells the user who could not answer."""
         for message, delivery in self._transport.fetch(exchange.outstanding.messages).items():
             party = exchange.outstanding.remove(message)
             if party in exchange.answers:
@@ -174,7 +189,7 @@ class Courier:
                 self._failures[party] = time.monotonic()
 
     def _askable(self, exchange: Exchange) -> list[int]:
-        """Lists the parties without an answer that are connected and have not failed."""
+        """Lists the unanswered parties of an exchange that are connected and have not failed."""
         return [
             party
             for party in exchange.unanswered

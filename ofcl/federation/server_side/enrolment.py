@@ -14,7 +14,9 @@ STARTING = 30.0  # seconds that a server may take until it answers
 
 
 class Doorkeeper:
-    """Keeps the keys at the server up to date, and tells which parties come and go.
+    """Enrols the keys of the parties at the running server, and tells which parties come and go.
+
+    When a party is added or removed, the keys are enrolled anew.
 
     Args:
         server: The server's folder.
@@ -37,7 +39,7 @@ class Doorkeeper:
         self._connected: set[str] = set()
 
     def watch(self) -> None:
-        """Repeats `_look` for ever; a problem is told once, and does not end it."""
+        """Enrols changed keys and tells who comes and goes, for ever; a problem is told once."""
         until = time.monotonic() + STARTING
         last_problem = ""
         while True:
@@ -85,12 +87,15 @@ def await_enrolment(
     insecure: bool,
     tell: Callable[[str], None],
 ) -> None:
-    """Waits until the running server has taken up that a party was added or removed.
+    """Waits until the running server knows that a party was added or removed, and tells the user.
+
+    It does not wait if no server answers, nor longer than half a minute.
 
     Args:
         server: The server's folder.
         party: The name of the party.
-        enrolled: Whether the party was added; it waits until the server lets it in, or refuses it.
+        enrolled: True: the party was added, and the server must let it in. False: the party was
+            removed, and the server must refuse it.
         insecure: Whether to speak to the server without TLS.
         tell: Is given each line for the user.
     """

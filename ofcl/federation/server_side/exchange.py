@@ -38,16 +38,18 @@ class Outstanding:
 
     @property
     def messages(self) -> list[str]:
-        """The identifiers of the messages."""
+        """The identifiers of the messages that have not been answered."""
         return list(self._parties)
 
     def must_ask(self, party: int, process: str, now: float) -> bool:
         """Tells whether a party has to be sent its request, for the first time or once more.
 
+        Once more: if the request went to an earlier process of the party, which has ended, or if
+        there has been no answer for `ASK_AGAIN` seconds.
+
         Args:
             party: The number of the party.
-            process: The process of the party that is connected now. If the request was sent to
-                another one, it has died with that process.
+            process: The process of the party that is connected now (`Transport.connected`).
             now: The time, in seconds.
         """
         sent = self._newest.get(party)
@@ -56,12 +58,12 @@ class Outstanding:
         return now - sent.time >= ASK_AGAIN
 
     def add(self, message: str, party: int, process: str, now: float) -> None:
-        """Notes that a message has been sent.
+        """Notes that a message has been sent to a party.
 
         Args:
             message: The identifier of the message.
             party: The number of the party.
-            process: The process of the party to which it was sent.
+            process: The process of the party to which it was sent (`Transport.connected`).
             now: The time, in seconds.
         """
         self._parties[message] = party

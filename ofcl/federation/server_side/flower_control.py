@@ -18,7 +18,7 @@ STRUCK_OFF = "unregistered"  # Flower's word for a node whose key is refused
 
 
 class ServerUnreachable(Exception):
-    """No server answers on this machine."""
+    """Raised when no server answers on this machine."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Node:
     Args:
         number: Flower's number of the party's node.
         status: Flower's word for the node's state: online, offline, registered.
-        activated: When the party's process last connected.
-        deactivated: When the party's process last disconnected.
+        activated: When the party's process last connected, as an ISO 8601 text.
+        deactivated: When the party's process last disconnected, as an ISO 8601 text.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Node:
 
     @property
     def since(self) -> str:
-        """When the party connected or, if it is not connected, when it disconnected."""
+        """When the party connected or, if it is not connected, when it disconnected (ISO 8601)."""
         return self.activated if self.online else self.deactivated
 
 
@@ -140,14 +140,19 @@ class _Token:
         self._token = token
 
     def intercept(self, context: Any, call_next: Callable[[Any], Any]) -> Any:
-        """Adds the header to a request and hands the request on, as Flower expects."""
+        """Adds the token's header to a request, and hands the request on.
+
+        Args:
+            context: Flower's context, which has the request.
+            call_next: Sends the request, and gives the server's response.
+        """
         context.request.headers[HEADER] = self._token
         return call_next(context)
 
 
 @contextlib.contextmanager
 def _reached() -> Iterator[None]:
-    """Turns errors of the network into `ServerUnreachable`."""
+    """Turns errors of the network, within the context, into `ServerUnreachable`."""
     import httpx
 
     try:

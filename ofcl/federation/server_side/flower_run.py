@@ -111,7 +111,17 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
 
 
 def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -> Any:
-    """Makes Flower's grid for a task; None: the task is of an older run that was killed."""
+    """Makes Flower's grid for a task that the server has handed out.
+
+    Args:
+        address: The server's host and port.
+        token: The task's token.
+        authority: The certificate that vouches for the server; None: without TLS.
+        run: Flower's number of the run to which the task should belong.
+
+    Returns:
+        The grid; None if the task belongs to an older run, which was killed.
+    """
     from flwr.common.serde import run_from_proto
     from flwr.proto.runtime_pb2 import PullTaskInputRequest
     from flwr.supercore.task_identity import TaskIdentity

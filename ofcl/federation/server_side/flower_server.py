@@ -31,7 +31,10 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
-    """Lets requests pass to the paths for parties; to Control only with the administrator's token.
+    """Refuses requests to Flower's Control interface that lack the administrator's token.
+
+    Requests to the interfaces for parties and for the process of a run pass: there, Flower asks for
+    a key or a secret itself.
 
     Args:
         app: Flower's server, as an ASGI application.
@@ -49,7 +52,7 @@ class Guard:
         self._app, self._token, self._ready = app, token.encode(), ready
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuses a request that may not reach Flower; hands every other one on to Flower."""
+        """Refuses a request, or hands it on to Flower; the parameters are those of ASGI."""
         if scope["type"] == "http" and (refusal := self._refusal(scope)):
             status, reason = refusal
             head = {"status": status, "headers": [(b"content-type", b"text/plain")]}
@@ -59,7 +62,7 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, bytes] | None:
-        """Gives the HTTP status and text with which a request is refused; None: it may pass."""
+        """Gives the HTTP status and text that refuse a request (ASGI's scope); None: it passes."""
         path: str = scope["path"]
         if path.startswith(OPEN):
             return None if self._ready.is_set() else (503, b"not ready yet")

@@ -62,7 +62,7 @@ class FlowerTransport:
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Turns errors of the network into one that says how to go on with the run."""
+        """Turns errors of the network into an `OfclError` that says how to resume the run."""
         import httpx
 
         try:
@@ -74,7 +74,7 @@ class FlowerTransport:
             ) from None
 
     def connected(self) -> Mapping[int, str]:
-        """Lists the connected parties, each with the time when its process connected."""
+        """Lists the numbers of the connected parties, with the time when each process connected."""
         with self._reached():
             nodes = self._control.nodes()
         connected = {}
@@ -108,7 +108,14 @@ class FlowerTransport:
         return str(sent[0] or "") if sent else ""
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
-        """Collects the answers of which all parts have arrived; later calls look for the rest."""
+        """Collects the answers of which all parts have arrived; later calls look for the others.
+
+        Args:
+            messages: Identifiers of the messages that wait for an answer.
+
+        Returns:
+            The answers by the identifiers of the messages; each answer is handed out once.
+        """
         self._arriving = {m: answer for m, answer in self._arriving.items() if m in messages}
         # Flower hands out an answer once; whoever asks for it again hears that there is none.
         if new := [message for message in messages if message not in self._arriving]:
@@ -139,7 +146,11 @@ class FlowerTransport:
     def _delivery(self, arriving: _Arriving) -> Delivery | None:
         """Reads an answer; None: some of its parts have not arrived yet.
 
-        They may never arrive, if the party was killed while it sent them.
+        Parts may never arrive, if the party was killed while it sent them. An answer that cannot be
+        read is delivered as an empty state.
+
+        Args:
+            arriving: The answer. The parts that have arrived now are added to it.
         """
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
         from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf

@@ -28,7 +28,11 @@ class LabelSpace(Vocabulary):
             self.place(label)
 
     def place(self, label: str) -> int:
-        """Gives the place of a label; a new label gets the next free place."""
+        """Gives the place of a label, which is its class; a new label gets the next free place.
+
+        Args:
+            label: The label, as a party has named it.
+        """
         if label not in self:
             plain = "".join(label.casefold().split())
             if plain in self._spelled:

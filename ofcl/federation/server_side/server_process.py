@@ -38,7 +38,7 @@ def run_server(
         server: The server's folder.
         host: The address to listen on.
         insecure: Whether to listen without TLS, and ask parties for no key.
-        tell: Is given each line for the user before the server listens.
+        tell: Is given the lines for the user that come before the server listens.
 
     Raises:
         OfclError: If the certificate is not for this host, or the port is taken.
@@ -87,7 +87,7 @@ def check_port(host: str, port: int) -> None:
 
 @contextmanager
 def _printing_to(log: Path) -> Iterator[Callable[[str], None]]:
-    """Redirects all output to a file; gives a function that still prints to the terminal."""
+    """Redirects this process's output to a file; gives a function that prints to the terminal."""
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal, log.open("ab") as file:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)

@@ -150,7 +150,7 @@ class FederationStage:
         return Prepared(participants, engine)
 
     def _agree(self, settings: Settings, courier: Courier) -> Agreement:
-        """Asks the parties to introduce themselves, and makes the agreement from that."""
+        """Asks the parties for their introductions, and makes the agreement from these."""
         introductions = courier.introductions(self._fewest(settings))
         names = self._federation.parties
         labels, samples = agree({names[k]: introductions[k] for k in sorted(introductions)})
@@ -161,11 +161,21 @@ class FederationStage:
         return settings.clients - sum(number < settings.clients for number in self._federation.gone)
 
     def _fewest(self, settings: Settings) -> int:
-        """Gives the number of parties that a round needs, at most as many as there are."""
+        """Gives `min_clients`, or the number of parties that have not left if that is smaller."""
         return min(settings.min_clients, self._present(settings))
 
     def _for_those_present(self, settings: Settings, hooks: Hooks, *, new: bool) -> Settings:
-        """Lowers `min_clients` and `participation` if parties have left the federation."""
+        """Lowers `min_clients` and `participation` if parties have left the federation.
+
+        Args:
+            settings: The settings of the run.
+            hooks: How to tell the user of a lowered `min_clients`.
+            new: Whether the run is new. If too few parties are left for a round, a new run is
+                refused with an error, and the user of a resumed one is warned.
+
+        Returns:
+            The settings for the server; unchanged if no party has left.
+        """
         present, clients = self._present(settings), settings.clients
         if present == clients:
             return settings
@@ -185,7 +195,11 @@ class FederationStage:
         return settings.model_copy(update={"min_clients": fewest, "participation": share})
 
     def resume_command(self, directory: Path) -> str:
-        """Gives the command that resumes a stopped run."""
+        """Gives the command that resumes the stopped run of this federation.
+
+        Args:
+            directory: Not used: the federation knows its newest run.
+        """
         return f"ofcl federation start {self._folder} --resume"
 
 
@@ -207,13 +221,25 @@ class Agreement:
 
     @classmethod
     def of_run(cls, known: State) -> Agreement:
-        """Reads the agreement of a run that is resumed from its checkpoint."""
+        """Reads the agreement of a run that is resumed.
+
+        Args:
+            known: The participants' state in the run's checkpoint.
+        """
         samples = unpack_samples(known["samples"])
         return cls(known["run"], tuple(known["labels"]), known["base"], samples)
 
 
 def _settled(settings: Settings, agreement: Agreement) -> Settings:
-    """Fills in the settings that depend on the parties' data: streams, or the number of tasks."""
+    """Fills in the settings that depend on the parties' data.
+
+    If parties have streams: a name for each stream, and no dataset. If they have datasets: the
+    number of tasks, unless the settings give it.
+
+    Args:
+        settings: The settings of the run.
+        agreement: The agreement of the run, with the form of the samples and the labels.
+    """
     found: dict[str, Any] = {}
     if agreement.samples.way == "stream":
         found["streams"] = (AT_EACH_PARTY,) * settings.clients
@@ -226,14 +252,26 @@ def _settled(settings: Settings, agreement: Agreement) -> Settings:
 
 
 def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Dataset:
-    """Makes a dataset without samples, of the form of the parties' samples."""
+    """Makes a dataset without samples, from which the model is built.
+
+    Args:
+        name: The name of the dataset.
+        samples: The form of the parties' samples.
+        labels: The labels of its classes.
+    """
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     return Dataset(name, samples.kind, x, y, x, y, labels, samples.mean, samples.std)
 
 
 def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
-    """Makes the gate that checks every answer of a party."""
+    """Makes the gate that checks every answer of a party.
+
+    Args:
+        settings: The settings of the run, resolved.
+        dataset: A dataset of the form of the parties' samples.
+        vocabulary: The labels that are known, also those that come later.
+    """
     statistics = settings.batchnorm == "average"
     return Gate(
         travelling(build_model(settings, dataset), statistics),

@@ -79,7 +79,7 @@ class ServerFolder:
 
     @property
     def here(self) -> str:
-        """The server's host and port on its own machine."""
+        """The host and port at which commands on the server's own machine reach it."""
         host = self._listening.read_text("ascii") if self._listening.exists() else "127.0.0.1"
         return f"{bracketed(host)}:{self.federation.port}"
 
@@ -109,17 +109,17 @@ class ServerFolder:
 
     @property
     def authority(self) -> Path:
-        """The certificate that vouches for the server."""
+        """The file of the authority's certificate, which vouches for the server."""
         return self._server / "ca.crt"
 
     @property
     def certificate(self) -> Path:
-        """The server's certificate."""
+        """The file of the server's certificate."""
         return self._server / "server.crt"
 
     @property
     def key(self) -> Path:
-        """The private key of the server's certificate."""
+        """The file of the private key of the server's certificate."""
         return self._server / "server.key"
 
     def expiry(self) -> str | None:
@@ -179,12 +179,12 @@ class PartyFolder:
 
     @property
     def authority(self) -> Path:
-        """The certificate that vouches for the server."""
+        """The file of the authority's certificate, which vouches for the server."""
         return self.folder / "ca.crt"
 
     @property
     def key(self) -> Path:
-        """The private key by which the server knows the party."""
+        """The file of the private key by which the server knows the party."""
         return self.folder / "key"
 
     @contextmanager
@@ -245,12 +245,20 @@ def load_party(folder: Path) -> PartyFolder:
 
 
 def bracketed(host: str) -> str:
-    """Puts an IPv6 address in brackets, so that a port can follow; leaves other hosts alone."""
+    """Puts an IPv6 address in brackets, so that a port can follow.
+
+    Args:
+        host: A name or address; all but IPv6 addresses are given back as they are.
+    """
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Tells whether a host is a loopback address, which only this machine can reach."""
+    """Tells whether a host is a loopback address, which only this machine can reach.
+
+    Args:
+        host: A name or address.
+    """
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -118,7 +118,14 @@ def _distinguished_name(common: str) -> x509.Name:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
-    """Begins a certificate that is valid from now on for so many days."""
+    """Begins a certificate.
+
+    Args:
+        subject: Whose certificate it is.
+        issuer: Who will sign it.
+        public: The public key that it is for.
+        days: The number of days, from now on, for which it is valid.
+    """
     from cryptography import x509
 
     now = datetime.datetime.now(datetime.UTC)
@@ -134,7 +141,7 @@ def _builder(
 
 
 def _usage(signs: bool) -> x509.KeyUsage:
-    """Says what a key is for: to sign certificates (an authority), or to prove who a server is."""
+    """Says what a key is for: to sign certificates (`signs`), or else to prove who a server is."""
     from cryptography import x509
 
     return x509.KeyUsage(
@@ -145,7 +152,7 @@ def _usage(signs: bool) -> x509.KeyUsage:
 
 
 def _alternative(host: str) -> x509.GeneralName:
-    """Makes the entry of a certificate for a host: an IP address, or a DNS name."""
+    """Makes the entry of a certificate for a host, which is an IP address or a DNS name."""
     from cryptography import x509
 
     try:
@@ -159,7 +166,13 @@ def _signed(
     key: ec.EllipticCurvePrivateKey,
     signing: ec.EllipticCurvePrivateKey,
 ) -> Certified:
-    """Signs a certificate; gives it with the private key that it is for."""
+    """Signs a certificate, and gives it together with its own private key.
+
+    Args:
+        certificate: The certificate without a signature.
+        key: The private key that the certificate is for.
+        signing: The private key of the authority, which signs.
+    """
     from cryptography.hazmat.primitives import hashes, serialization
 
     pem = serialization.Encoding.PEM

@@ -133,9 +133,14 @@ def _changing(folder: Path) -> Iterator[Federation]:
 
 
 def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) -> None:
-    """Makes and writes the server's key and certificate.
+    """Makes the server's key and certificate, and writes both to the server's folder.
 
     Both are written under other names and then renamed, so that neither is ever half written.
+
+    Args:
+        folder: The folder of the federation.
+        authority: Signs the certificate.
+        hosts: The names and addresses of the server.
     """
     loopback = [host for host in ("localhost", "127.0.0.1") if host not in hosts]
     certified, server = certify(authority, [*hosts, *loopback]), folder / "server"
@@ -147,7 +152,7 @@ def _certify_server(folder: Path, authority: Certified, hosts: Sequence[str]) ->
 
 
 def _enrol(folder: Path, federation: Federation, party: str) -> None:
-    """Makes the folder of a party with its files, and keeps its public key at the server."""
+    """Makes a party's folder with its files, and saves the party's public key at the server."""
     (folder / party).mkdir(mode=0o700)
     key = make_party_key()
     _write_secret(folder / party / "key", key.private)
@@ -184,14 +189,14 @@ def _write_public(path: Path, content: bytes) -> None:
 
 
 def _hand_over(path: Path) -> None:
-    """Makes the owner of a file's folder its owner, too: root may act for the server's account."""
+    """Gives a file to its folder's owner: root may have written it for the server's account."""
     owner = path.parent.stat()
     if owner.st_uid != path.stat().st_uid:
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _check(federation: Federation) -> None:
-    """Refuses names of parties and hosts that cannot be used."""
+    """Raises an error if there are no parties, or if the name of a party or host cannot be used."""
     if not federation.parties:
         raise OfclError("a federation needs parties: --clients hospital-a,hospital-b")
     seen: dict[str, str] = {}

@@ -6,7 +6,7 @@ from ofcl.federation.setup.folders import Federation
 
 
 def party_readme(federation: Federation, party: str) -> str:
-    """Writes the README for a party.
+    """Gives the text of the README for a party's folder, in Markdown.
 
     Args:
         federation: The federation.
