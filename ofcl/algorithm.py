@@ -2,7 +2,8 @@
 
 Every client learns from its own stream, mini-batch by mini-batch, and replays what it remembers.
 Every q mini-batches, after a burn-in in each task, it reaches a communication point. When all
-clients have, the server averages the models of those that take part, and they go on from there.
+clients have, the server averages the models of those that take part. These clients go on from the
+average, the others from their own models.
 
 A client learns a mini-batch in `methods/replay.py`. When it communicates and what it sends is in
 `client.py`, how the server averages in `server.py` and `aggregation.py`, where the clients run in
@@ -27,53 +28,82 @@ from ofcl.update import Update
 
 
 class Engine(Protocol):
-    """Where the clients run: in this process, on a cluster, at other organisations."""
+    """Where the clients run: in this process, on a cluster, at other organisations.
+
+    Attributes:
+        clients: The number of clients; they are numbered from 0.
+    """
 
     clients: int
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
-        """Lets every client learn up to its next communication point, or to its stream's end."""
+        """Lets every client learn up to its next communication point, or to its stream's end.
+
+        Args:
+            global_model: The global model, with which clients are tested at the end of a task.
+
+        Yields:
+            The events of the clients, as they happen.
+        """
 
     def waiting(self) -> list[int]:
-        """Lists the clients that have reached a communication point."""
+        """Lists the numbers of the clients that have reached a communication point."""
 
     def between_tasks(self) -> list[int]:
-        """Lists the clients that have ended a task and wait until the others have."""
+        """Lists the numbers of the clients that have ended a task and wait for all the others."""
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """Gives the updates of these clients."""
+        """Gives the updates of some clients, in their order.
+
+        Args:
+            clients: The numbers of the clients.
+        """
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Hands these clients the global model, and lets all that wait go on."""
-
-    def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Lets these clients go on: with their tests, where these come later, and the next task.
+        """Ends the communication point of all clients, which learn on at the next `learn`.
 
         Args:
             global_model: The global model.
-            clients: Their numbers.
-            handed: What the server's part of the method hands out for the task; often nothing.
+            clients: The numbers of the clients that take the global model. All other clients that
+                wait go on with their own models.
+        """
+
+    def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
+        """Lets clients that are `between_tasks` go on, with their tests if these are still to come.
+
+        Args:
+            global_model: The global model.
+            clients: The numbers of the clients that go on.
+            handed: The tensors that the server's part of the method hands out for the next task;
+                empty if the method has no such part.
         """
 
     def released(self) -> int:
-        """Counts the updates that have left the client of which most have."""
+        """Gives the largest number of updates that any client has sent so far."""
 
     def close(self) -> None:
-        """Ends what the engine has started: the run is over, or is left."""
+        """Ends the processes and connections that the engine has started."""
 
     def state(self) -> State:
         """Gives the clients' state, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Puts back a state of the clients.
+
+        Args:
+            state: The state that `state` gave.
+        """
 
 
 def federate(engine: Engine, server: Server) -> Iterator[Event]:
-    """Runs until every client's stream has ended, and yields what happens.
+    """Runs Algorithm 1 until every client's stream has ended.
 
     Args:
         engine: Where the clients run.
         server: The server with the global model.
+
+    Yields:
+        The events of the run, as they happen.
     """
     while True:
         yield from engine.learn(server.model)
@@ -90,7 +120,13 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
 
 
 def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
-    """Holds a round: the clients present send, the server averages, they take the result."""
+    """Holds a round: clients send updates, the server averages them, the clients take the result.
+
+    Args:
+        engine: Where the clients run.
+        server: The server with the global model.
+        present: The numbers of the clients that take part.
+    """
     updates = engine.updates(present)
     engine.receive(server.aggregate(updates), present)
     return Round(
@@ -103,7 +139,20 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
 
 
 def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
-    """Ends a task: first its closing round, then the method hands out what the next needs."""
+    """Takes one of the two steps at the end of a task, which all clients have reached.
+
+    The first call for a task holds its closing round, in which all these clients take part. The
+    second call lets the method hand out tensors for the next task, and the clients go on. If the
+    clients are too few for a round, the first call does what the second would.
+
+    Args:
+        engine: Where the clients run.
+        server: The server with the global model.
+        clients: The numbers of the clients that are between tasks.
+
+    Returns:
+        A `Round`, or after the second step a `TaskEnded`.
+    """
     if not server.closing:
         server.closing = True
         if server.enough(clients):

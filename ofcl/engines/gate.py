@@ -34,8 +34,8 @@ class Gate:
     """Lets possible answers pass, and rejects the others.
 
     Args:
-        model: A model whose names, types and shapes updates must have. The head of an update may
-            have up to `classes` outputs.
+        model: The tensors of a model. Those of an update must have the same names, types and
+            shapes; only the head of an update may have any number of outputs up to `classes`.
         classes: Gives the number of classes that are known now.
         batch_size: Samples in a mini-batch: a client cannot have more samples than this times the
             mini-batches that it has learned.
@@ -75,7 +75,7 @@ class Gate:
 
         Args:
             state: The answer, as the client sent it.
-            request: The request that it answers.
+            request: The request that was sent to the client.
             client: The number of the client.
 
         Returns:
@@ -92,7 +92,16 @@ class Gate:
             raise Rejected(f"it cannot be read ({type(error).__name__}: {error})") from None
 
     def _checked(self, reply: Reply, request: Request, client: int) -> Reply:
-        """Checks every field of a reply."""
+        """Checks every field of a reply, and gives the reply back.
+
+        Args:
+            reply: The unpacked answer.
+            request: The request that was sent to the client.
+            client: The number of the client.
+
+        Raises:
+            Rejected: If a field cannot be right.
+        """
         check_same("run", reply.run, request.run)
         check_same("exchange", reply.exchange, request.exchange)
         check_same("client", reply.client, client)
@@ -121,7 +130,7 @@ class Gate:
             check_label(label)
 
     def _check_update(self, update: Update, client: int) -> None:
-        """Rejects an update with wrong tensors, or impossible counts."""
+        """Rejects an update of this client with wrong tensors, or impossible counts."""
         check_same("client of the update", update.client, client)
         check_count("number of samples", update.samples, self._most_samples)
         if update.classes and not self._class_counts:
@@ -140,7 +149,7 @@ class Gate:
             self._check_classes(update.extras)
 
     def _check_classes(self, extras: Tensors) -> None:
-        """Rejects a generative method's lists of current and past classes if they are wrong."""
+        """Rejects extras whose lists of current (`now`) and past classes (`past`) are wrong."""
         for name in ("now", "past"):
             classes = extras.get(name, torch.empty(0, dtype=torch.long))
             known = torch.arange(self._classes)
@@ -170,7 +179,14 @@ class Gate:
             raise Rejected("the parts of its head do not fit together")
 
     def _fits(self, name: str, tensor: Tensor, wanted: Tensor) -> bool:
-        """Tells whether a tensor has the shape of the model's; heads may have other lengths."""
+        """Tells whether a tensor of an update has a possible shape.
+
+        Args:
+            name: The name of the tensor. Those of the head may have any number of outputs up to the
+                number of classes.
+            tensor: The tensor that came.
+            wanted: The model's tensor of this name, whose shape all others must have.
+        """
         if name not in (WEIGHT, BIAS):
             return tensor.shape == wanted.shape
         # A client may not know the newest classes yet, or be the first to meet one.
@@ -178,7 +194,7 @@ class Gate:
         return alike and 0 < len(tensor) <= max(self._classes, len(wanted))
 
     def _check_event(self, event: Event, client: int) -> None:
-        """Rejects an event that a client cannot have, or whose numbers are impossible."""
+        """Rejects an event that this client cannot have, or whose numbers are impossible."""
         if not isinstance(event, self._event_types) or isinstance(event, Round | TaskEnded):
             raise Rejected(f"it tells of {type(event).__name__}, which it cannot")
         check_same("client of an event", event.client, client)

@@ -32,7 +32,14 @@ class Group:
 
 
 def grouped(clients: Sequence[Client]) -> list[Group]:
-    """Puts clients with consecutive numbers into groups: stacked if all can be, else alone."""
+    """Puts clients with consecutive numbers into groups, each of which learns in one turn.
+
+    If the networks of all clients can be stacked, a group has up to `MOST` clients; else every
+    client is a group of its own.
+
+    Args:
+        clients: The clients, in the order of their numbers.
+    """
     if not all(stackable(client.learner) for client in clients):
         return [Group([client]) for client in clients]
     starts = range(0, len(clients), MOST)
@@ -45,6 +52,9 @@ def learn_together(clients: Sequence[Client], stack: Stack) -> list[Outcome]:
     Args:
         clients: Clients of one group.
         stack: The stack of the group.
+
+    Returns:
+        The outcome of each client's mini-batch, in the order of the clients.
     """
     batches, currents = zip(*(client.take() for client in clients), strict=True)
     learners = [client.learner for client in clients if stackable(client.learner)]
@@ -59,8 +69,8 @@ class LocalEngine:
     """Runs all clients in this process; tests compare the other engines with it.
 
     On a GPU the clients' work is queued, each client's in a lane of its own. So that the GPU never
-    waits, the events of a mini-batch come later, at most one communication point. On a CPU, clients
-    with small models take their gradient steps together.
+    waits, the events of a mini-batch are yielded later, by one communication point at most. On a
+    CPU, clients with small models take their gradient steps together.
 
     Args:
         clients: The clients, in the order of their numbers.
@@ -92,7 +102,15 @@ class LocalEngine:
         self._lanes = Lanes(next(self._clients[0].model.parameters()).device, numbers)
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
-        """Lets every client learn up to its next communication point, or to its stream's end."""
+        """Lets every client learn up to its next communication point, or to its stream's end.
+
+        Args:
+            global_model: The global model, which clients test at the end of a task, and from which
+                clients start that start later.
+
+        Yields:
+            The events of the clients, as they happen.
+        """
         yield from self._yield_events()
         since = time.monotonic()
         while busy := self._busy(global_model):
@@ -120,12 +138,18 @@ class LocalEngine:
         yield from self._yield_events()
 
     def drain(self) -> Iterator[Event]:
-        """Waits for all queued work and yields its events; called when the engine is done."""
+        """Waits for all queued work and yields its events; called after the last `learn`."""
         self._collect()
         yield from self._yield_events()
 
     def _act(self, group: Group, clients: Sequence[Client], global_model: Tensors) -> None:
-        """Lets clients learn a mini-batch, or evaluate at the end of a task."""
+        """Lets each client learn one mini-batch or, at the end of its task, evaluate.
+
+        Args:
+            group: The group of the clients.
+            clients: The clients of the group whose streams are ready.
+            global_model: The global model, which clients at the end of a task test.
+        """
         ending = [client for client in clients if client.at_task_end]
         learning = [client for client in clients if client not in ending]
         for client in ending:
@@ -152,19 +176,29 @@ class LocalEngine:
             self._fetch()
 
     def _ready(self, client: Client) -> bool:
-        """Tells whether a client's stream has a mini-batch or has ended; takes its notices."""
+        """Tells whether a client's stream has a mini-batch or has ended.
+
+        The notices that the stream has for the user, of new classes and samples left out, become
+        events.
+        """
         ready = client.stream.ready()
         self._notice(client)
         return ready
 
     def _notice(self, client: Client) -> None:
-        """Makes events of a stream's notices, before the events of the mini-batch with them."""
+        """Makes events of the notices of a client's stream: new classes, samples that are left out.
+
+        The events of earlier mini-batches are put before them, so that events stay in their order.
+        """
         if notices := client.stream.notices():
             self._collect()
             self._events += notices
 
     def _fetch(self) -> None:
-        """Starts the transfer of the queued outcomes, and makes events of the transfer before."""
+        """Starts to transfer queued outcomes from the device.
+
+        The outcomes whose transfer the previous call has started become events.
+        """
         self._lanes.join()
         before = self._transfers
         self._transfers = [Outcomes(self._outcomes)] if self._outcomes else []
@@ -183,7 +217,11 @@ class LocalEngine:
             yield self._events.pop(0)
 
     def _busy(self, global_model: Tensors) -> set[int]:
-        """Starts the clients that are due to start; gives the numbers of all that learn now."""
+        """Starts the clients that are due to start; gives the numbers of all that can learn now.
+
+        Args:
+            global_model: The global model, which clients that start take.
+        """
         asleep = self._starts
         others = [client for client in self._clients if client.number not in asleep]
         if asleep and all(client.finished for client in others):
@@ -199,23 +237,28 @@ class LocalEngine:
         return {c.number for c in awake if not (c.waiting or c.finished or c.between_tasks)}
 
     def waiting(self) -> list[int]:
-        """Lists the clients that have reached a communication point."""
+        """Lists the numbers of the clients that have reached a communication point."""
         return [client.number for client in self._clients if client.waiting]
 
     def between_tasks(self) -> list[int]:
-        """Lists the clients that have finished a task and wait until the others have."""
+        """Lists the numbers of the clients that have ended a task and wait for all the others."""
         return [client.number for client in self._clients if client.between_tasks]
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """Gives the updates of these clients."""
+        """Gives the updates of some clients, in their order.
+
+        Args:
+            clients: The numbers of the clients.
+        """
         return [self._clients[number].update() for number in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Hands these clients the global model, and lets all that wait go on.
+        """Ends the communication point of all clients, which learn on at the next `learn`.
 
         Args:
             global_model: The global model.
-            clients: The numbers of the clients that take it.
+            clients: The numbers of the clients that take the global model. All other clients that
+                wait go on with their own models.
         """
         for client in self._clients:
             if client.number in clients:
@@ -225,25 +268,26 @@ class LocalEngine:
             self._events += client.remembered()
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Lets these clients begin the next task.
+        """Lets clients that are `between_tasks` go on, with their tests if these are still to come.
 
         Args:
             global_model: The global model.
-            clients: The numbers of the clients.
-            handed: The tensors that the server's part of the method hands out for the task.
+            clients: The numbers of the clients that go on.
+            handed: The tensors that the server's part of the method hands out for the next task;
+                empty if the method has no such part.
         """
         for number in clients:
             self._clients[number].begin_task(global_model, handed)
 
     def released(self) -> int:
-        """Gives the number of updates that have left a client, the largest of all clients."""
+        """Gives the largest number of updates that any client has sent so far."""
         return max(client.released for client in self._clients)
 
     def close(self) -> None:
         """Does nothing: there are no other processes to end."""
 
     def state(self) -> State:
-        """Gives the clients' state, for a checkpoint."""
+        """Gives the clients' state and the events that have not been yielded, for a checkpoint."""
         self._collect()
         return {
             "clients": [client.state() for client in self._clients],
@@ -253,7 +297,11 @@ class LocalEngine:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Puts back a state of these clients.
+
+        Args:
+            state: The state that `state` gave.
+        """
         for client, saved in zip(self._clients, state["clients"], strict=True):
             client.load_state(saved)
         self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}

@@ -18,7 +18,7 @@ from ofcl.update import Update
 Step = Literal["take", "go-on", "begin-task"]
 """A step that a client takes before it learns:
 
-take:        replace its model by the global model.
+take:        take the global model, or the share of it that the setting `mixing` asks for.
 go-on:       go on with its own model.
 begin-task:  begin the next task, with the tensors that the server hands out for it.
 """
@@ -44,9 +44,10 @@ class Request:
         steps: The steps to take before learning, in order.
         model: The global model.
         handed: For the step `begin-task`: the tensors that the method's server hands out.
-        task: For the step `begin-task`: the number of the task.
-        seen: The exchange of the last answer of this client that has arrived. The client sends the
-            events of later exchanges again.
+        task: For the step `begin-task`: how many times clients have been told to begin a task, this
+            time included. A client that has begun so many skips the step.
+        seen: The exchange of this client's last answer that has arrived at the server. The client
+            sends the events of later exchanges again.
     """
 
     run: str
@@ -69,8 +70,8 @@ class Reply:
         status: Where the client is.
         learned: Mini-batches that the client has learned so far.
         released: Updates that have left the client so far.
-        events: The events since the last answer that has arrived.
-        update: Its update, at a communication point or at the end of a task.
+        events: The events of all exchanges after the one that the request calls `seen`.
+        update: The client's update, at a communication point or at the end of a task; else None.
         labels: Labels that the client has met and that have no place (class) yet.
     """
 
@@ -86,12 +87,20 @@ class Reply:
 
 
 def pack_request(request: Request) -> State:
-    """Converts a request to a state: tensors and plain values."""
+    """Converts a request to a state: tensors and plain values.
+
+    Args:
+        request: The request.
+    """
     return {**vars(request), "steps": list(request.steps)}
 
 
 def unpack_request(state: State) -> Request:
-    """Reads a request that `pack_request` has packed."""
+    """Reads a request that `pack_request` has packed.
+
+    Args:
+        state: The packed request.
+    """
     return Request(**{**state, "steps": tuple(state["steps"])})
 
 
@@ -99,6 +108,9 @@ def pack_reply(reply: Reply) -> Flat:
     """Converts a reply to a flat state.
 
     An update is flattened only here: the checkpoint, the audit file and the message use the result.
+
+    Args:
+        reply: The reply.
     """
     update = pack_update(reply.update) if reply.update is not None else None
     events = [to_json(event) for event in reply.events]
@@ -106,17 +118,29 @@ def pack_reply(reply: Reply) -> Flat:
 
 
 def unpack_reply(state: State) -> Reply:
-    """Reads a reply that `pack_reply` has packed, after it has been unflattened."""
+    """Reads a reply that `pack_reply` has packed.
+
+    Args:
+        state: The packed reply, after it has been unflattened.
+    """
     update = unpack_update(state["update"]) if state["update"] is not None else None
     events = [from_json(event) for event in state["events"]]
     return Reply(**{**state, "events": events, "update": update, "labels": state["labels"]})
 
 
 def pack_update(update: Update) -> State:
-    """Converts an update to a state."""
+    """Converts an update to a state: tensors and plain values.
+
+    Args:
+        update: The update.
+    """
     return {**vars(update), "classes": [list(item) for item in sorted(update.classes.items())]}
 
 
 def unpack_update(state: State) -> Update:
-    """Reads an update that `pack_update` has packed."""
+    """Reads an update that `pack_update` has packed.
+
+    Args:
+        state: The packed update.
+    """
     return Update(**{**state, "classes": dict(state["classes"])})

@@ -15,10 +15,10 @@ from ofcl.events import Event, Learned
 class Outcomes:
     """Outcomes of several mini-batches, fetched from the GPU in one transfer.
 
-    Only `events` waits for the GPU.
+    The constructor starts the transfer; only `events` waits for it.
 
     Args:
-        outcomes: Learned mini-batches, in the order of their events.
+        outcomes: The outcomes of mini-batches, in the order of their events.
     """
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
@@ -26,7 +26,7 @@ class Outcomes:
         self._transfer = Transfer(torch.stack([outcome.measurement for outcome in outcomes]))
 
     def events(self) -> list[Event]:
-        """Makes an event of every outcome.
+        """Waits for the transfer, and makes an event of every outcome.
 
         Raises:
             OfclError: If the loss or a parameter of a client is not finite.
@@ -36,7 +36,14 @@ class Outcomes:
 
 
 def _event(outcome: Outcome, loss: float, correct: float, finite: float) -> Learned:
-    """Makes the event of one outcome and its measurements; refuses losses that are not finite."""
+    """Makes the event of one outcome; raises an error if its numbers are not finite.
+
+    Args:
+        outcome: The mini-batch that a client has learned.
+        loss: The mean loss of its samples.
+        correct: The number of right predictions.
+        finite: 1 if all losses and parameters are finite; else 0.
+    """
     client, task, batch, samples, _ = outcome
     if not finite:
         raise OfclError(

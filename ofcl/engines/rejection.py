@@ -37,7 +37,8 @@ def check_hits(hits: Any) -> None:
     """Rejects impossible counts of right predictions.
 
     Args:
-        hits: The counts that came: for each task, rows of class, right predictions and samples.
+        hits: The value that came as counts: for each task, rows of class, right predictions and
+            samples.
     """
     try:
         rows = [row for task in hits for row in task]
@@ -50,10 +51,10 @@ def check_hits(hits: Any) -> None:
 
 
 def check_confusions(confusions: Any, classes: int) -> None:
-    """Rejects cells of a confusion matrix that cannot be.
+    """Rejects impossible cells of a confusion matrix.
 
     Args:
-        confusions: What came as cells: rows of class, predicted class and samples.
+        confusions: The value that came as cells: rows of class, predicted class and samples.
         classes: How many classes there are.
     """
     if not isinstance(confusions, list):

@@ -100,7 +100,17 @@ class RemoteEngine:
         self._leave_out_gone()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
-        """Lets every client learn up to its next communication point, or to its stream's end."""
+        """Lets clients learn up to their next communication point, or to their streams' end.
+
+        Returns when every client has come so far, or when enough clients for a round wait. Clients
+        that have not answered by then are asked again in the next call.
+
+        Args:
+            global_model: The global model, which every request carries.
+
+        Yields:
+            The events that the answers bring.
+        """
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
         while learning := self._at("learning"):
@@ -118,7 +128,15 @@ class RemoteEngine:
                 self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
 
     def _ask(self, clients: Sequence[int], global_model: Tensors) -> list[int]:
-        """Makes one exchange with these clients; returns those that have not answered."""
+        """Makes one exchange with some clients.
+
+        Args:
+            clients: The numbers of the clients.
+            global_model: The global model, which every request carries.
+
+        Returns:
+            The numbers of the clients that have not answered, or whose answers were rejected.
+        """
         self._save()
         requests = {client: self._request(client, global_model) for client in clients}
         answers = self._channel.exchange(requests)
@@ -135,14 +153,23 @@ class RemoteEngine:
         return absent
 
     def _request(self, client: int, model: Tensors) -> Request:
-        """Makes the next request to a client."""
+        """Makes the next request to a client, with the global model (`model`)."""
         steps = tuple(self._steps[client])
         handed = self._handed if "begin-task" in steps else {}
         return Request(self._run, self._exchange + 1, steps, model, handed, task=self._task,
                        seen=self._seen[client])  # fmt: skip
 
     def _read(self, answer: State | None, request: Request, client: int) -> Reply | None:
-        """Reads an answer; None: none came, or the gate has rejected it."""
+        """Reads the answer of a client.
+
+        Args:
+            answer: The answer; None: the client has not answered.
+            request: The request that was sent to the client.
+            client: The number of the client.
+
+        Returns:
+            The reply; None if there is no answer, or the gate has rejected it.
+        """
         if answer is None:
             return None
         if self._gate is None:
@@ -173,27 +200,32 @@ class RemoteEngine:
             yield self._events.pop(0)
 
     def _at(self, status: Status) -> list[int]:
-        """Lists the clients with this status."""
+        """Lists the numbers of the clients with this status."""
         return [client for client in range(self.clients) if self._status[client] == status]
 
     def waiting(self) -> list[int]:
-        """Lists the clients that have reached a communication point."""
+        """Lists the numbers of the clients that have reached a communication point."""
         return self._at("waiting")
 
     def between_tasks(self) -> list[int]:
-        """Lists the clients that have finished a task and wait until the others have."""
+        """Lists the numbers of the clients that have ended a task and wait for all the others."""
         return self._at("between-tasks")
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
-        """Gives the updates of these clients, on the server's device."""
+        """Gives the updates of some clients, in their order, on the server's device.
+
+        Args:
+            clients: The numbers of the clients.
+        """
         return [_to_device(self._updates[client], self._device) for client in clients]
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
-        """Notes for the next requests: these clients take the global model; all that wait go on.
+        """Ends the communication point of all clients; the next requests tell them so.
 
         Args:
-            global_model: The global model.
-            clients: The numbers of the clients that take it.
+            global_model: Not used here: `learn` sends it with the next requests.
+            clients: The numbers of the clients that are to take the global model. All other clients
+                that wait are to go on with their own models.
         """
         for client in self.between_tasks():
             if client in clients:
@@ -204,12 +236,13 @@ class RemoteEngine:
             del self._updates[client]
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
-        """Notes for the next requests: these clients begin the next task.
+        """Lets clients that are `between_tasks` go on; the next requests tell them so.
 
         Args:
-            global_model: The global model.
-            clients: The numbers of the clients.
-            handed: The tensors that the server's part of the method hands out for the task.
+            global_model: Not used here: `learn` sends it with the next requests.
+            clients: The numbers of the clients that go on.
+            handed: The tensors that the server's part of the method hands out for the next task;
+                empty if the method has no such part.
         """
         self._handed, self._task = handed, self._task + 1
         for client in clients:
@@ -218,11 +251,11 @@ class RemoteEngine:
             del self._updates[client]
 
     def released(self) -> int:
-        """Gives the number of updates that have left a client, the largest of all clients."""
+        """Gives the largest number of updates that any client has sent so far."""
         return self._released
 
     def close(self) -> None:
-        """Ends the channel: no request will come any more."""
+        """Closes the channel: no request will be sent any more."""
         self._channel.close()
 
     def state(self) -> State:
@@ -240,7 +273,11 @@ class RemoteEngine:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave."""
+        """Puts back a state of the exchanges.
+
+        Args:
+            state: The state that `state` gave.
+        """
         self._exchange, self._handed = int(state["exchange"]), state["handed"]
         self._task = int(state["task"])
         self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]

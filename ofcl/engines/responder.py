@@ -29,7 +29,7 @@ class OldRequest(OfclError):
 
 
 class _NothingToLearn(Exception):
-    """Raised when the stream has nothing now, or a new label must get its place first."""
+    """Raised when the stream has no sample now, or a new label must get its place first."""
 
 
 class Responder:
@@ -41,8 +41,8 @@ class Responder:
         tell: Is given each line for the user.
         patience: Seconds that it waits for the next sample of a live stream, before it answers that
             the client is still learning.
-        asked: Gives the labels that the client has met and that have no place yet. While there are
-            any, the client does not wait for its stream.
+        asked: Gives the labels that the client has met and that have no place yet. While this list
+            is not empty, the client does not wait for its stream, but answers.
         leaving: Chooses which events of an exchange are sent to the server.
         note: Gives plain values that are saved beside the client's state.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
@@ -105,14 +105,20 @@ class Responder:
         return self._last
 
     def _answered(self) -> int | None:
-        """Gives the number of the exchange that was answered last."""
+        """Gives the number of the exchange that was answered last; None: there was none."""
         return None if self._last is None else int(self._last.tree["exchange"])
 
     def _learn(self, request: Request, client: Client) -> tuple[list[Event], StreamError | None]:
-        """Learns up to the next communication point, or until the stream fails.
+        """Takes the steps of a request, and learns up to the next communication point.
+
+        Learning ends earlier if the stream fails or has no samples, or a new label needs a place.
+
+        Args:
+            request: The server's request.
+            client: The client that learns.
 
         Returns:
-            The events, and the error of the stream or None.
+            The events, and the error of the stream; None if the stream has not failed.
         """
         engine = LocalEngine([client], pause=self._pausing(client))
         device = next(client.model.parameters()).device
@@ -134,7 +140,11 @@ class Responder:
         return [*events, *engine.drain()], failure
 
     def _pausing(self, client: Client) -> Callable[[float], None]:
-        """Makes the engine's `pause`: it raises after `patience`, or when a label has no place."""
+        """Makes the function with which the engine waits for samples of a client's live stream.
+
+        The function sleeps for the given seconds. It raises `_NothingToLearn` instead if the client
+        has learned nothing for `patience` seconds, or has met a label without a place.
+        """
         learned, since = client.learned, time.monotonic()
 
         def pause(seconds: float) -> None:

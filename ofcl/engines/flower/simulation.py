@@ -100,7 +100,7 @@ class Simulation:
         raise OfclError(f"Flower's simulation has not started ({self._failure})")
 
     def _meet(self) -> dict[int, int]:
-        """Asks every node which client it is; gives the nodes by the numbers of the clients."""
+        """Asks every node which client it serves; gives the nodes by the numbers of the clients."""
         until = time.monotonic() + STARTING
         while len(nodes := list(self._grid.get_node_ids())) < self._clients:
             self._check()
@@ -132,7 +132,17 @@ class Simulation:
         return {k: answers[self._nodes[k]] for k in requests}
 
     def _ask(self, contents: Mapping[int, State]) -> dict[int, State]:
-        """Sends a message to each of these nodes, and waits for all answers."""
+        """Sends a message to each of several nodes, and waits for all answers.
+
+        Args:
+            contents: The messages, by Flower's numbers of the nodes.
+
+        Returns:
+            The answers, by Flower's numbers of the nodes.
+
+        Raises:
+            OfclError: If a client's process has failed, or the simulation has ended.
+        """
         from flwr.app import Message
 
         messages = [
@@ -153,14 +163,14 @@ class Simulation:
             raise OfclError(f"Flower's simulation has ended ({self._failure})")
 
     def close(self) -> None:
-        """Ends the simulation."""
+        """Ends the simulation and Ray's processes; waits for them, but at most a minute."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(timeout=60)
 
 
 def _backend(ray: str | None) -> dict[str, Any]:
-    """Gives the options with which Flower starts Ray."""
+    """Gives the options with which Flower starts Ray, or joins the cluster at the address `ray`."""
     quiet = {"logging_level": "error", "log_to_driver": False, "include_dashboard": False}
     # Without "local" Ray would join another run's processes, and wait for them to be free.
     init: dict[str, Any] = {"address": ray or "local", **quiet}
@@ -171,7 +181,7 @@ def client_app(folder: str, make: Callable[[], MakeClient]) -> ClientApp:
     """Makes the app that answers requests in Ray's processes.
 
     Args:
-        folder: Where each client's state is kept.
+        folder: Where each client's state is kept, in a folder named by its number.
         make: Gives the function that builds clients (`Simulation`).
     """
     from flwr.app import Message
@@ -197,12 +207,12 @@ _MAKERS: dict[str, MakeClient] = {}
 
 
 def responder(folder: str, make: Callable[[], MakeClient], number: int) -> Responder:
-    """Gives the responder of a client, from memory or made anew.
+    """Gives the responder of a client: the one in this process's memory, or else a new one.
 
     Only the responders used last stay in memory; the state of all clients is on the disk.
 
     Args:
-        folder: Where each client's state is kept.
+        folder: Where each client's state is kept, in a folder named by its number.
         make: Gives the function that builds clients (`Simulation`).
         number: The number of the client.
     """
