@@ -85,9 +85,9 @@ def weighted_fedavg(
 def trimmed_mean(
     updates: Sequence[Update], previous: Tensors | None = None, *, trim: float = 0.2
 ) -> Tensors:
-    """Averages every number after leaving out its largest and smallest values (Yin et al. 2018).
+    """Averages every number of the model over the clients, without its largest and smallest values.
 
-    All clients weigh the same.
+    After Yin et al. 2018. All clients weigh the same.
 
     >>> models = [{"w": torch.tensor([v])} for v in (1.0, 3.0, 99.0)]
     >>> trimmed_mean([Update(k, model, 1, {}) for k, model in enumerate(models)])
@@ -104,7 +104,7 @@ def trimmed_mean(
 
 
 def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensors:
-    """Takes the median of every number over the clients; all clients weigh the same.
+    """Takes, for every number of the model, the median over the clients; all weigh the same.
 
     Args:
         updates: The updates of a round's clients.
@@ -114,7 +114,12 @@ def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensor
 
 
 def _combine_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:
-    """Stacks each tensor of the clients to (clients, …), and combines it with a function."""
+    """Combines each tensor of the model over the clients.
+
+    Args:
+        updates: The updates of a round's clients.
+        combine: Takes the clients' values of one tensor, (clients, …), and gives the combined (…).
+    """
     names = updates[0].state
     return {name: combine(torch.stack([u.state[name] for u in updates])) for name in names}
 

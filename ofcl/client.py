@@ -42,7 +42,11 @@ class Schedule:
     first_round: Literal["after-burn-in", "at-burn-in"] = "after-burn-in"
 
     def due(self, batches: int) -> bool:
-        """Whether a client communicates after so many mini-batches of its task."""
+        """Tells whether a client communicates now.
+
+        Args:
+            batches: The number of mini-batches that the client has learned of its current task.
+        """
         start = self.burn_in + (self.first_round == "after-burn-in")
         return batches > 0 and batches >= start and batches % self.q == 0
 
@@ -64,8 +68,9 @@ class Sharing:
     Args:
         class_counts: Whether an update tells how many samples of each class there were.
         mixing: The share of the global model in the model that a client goes on with.
-        batchnorm: BatchNorm statistics: averaged like parameters; `reset`: never sent, and the
-            global ones (0 and 1) are mixed in; `local`: each client keeps its own.
+        batchnorm: What happens to BatchNorm statistics. `average`: they are averaged like
+            parameters. `reset`: they are never sent, and the global ones (0 and 1) are mixed in.
+            `local`: each client keeps its own.
         privacy: How updates are clipped and made noisy; None: they are sent as they are.
     """
 
@@ -76,13 +81,22 @@ class Sharing:
 
 
 class Outcome(NamedTuple):
-    """A mini-batch that a client has learned; its measurement may still be on the device."""
+    """A mini-batch that a client has learned.
+
+    Args:
+        client: The number of the client.
+        task: The number of the client's task.
+        batch: The number of the mini-batch in the task, from 1.
+        samples: The number of its samples.
+        measurement: Its loss and right predictions, as `methods.learner.measured` makes them; the
+            tensor may still be on the device.
+    """
 
     client: int
     task: int
-    batch: int  # number in the task
+    batch: int
     samples: int
-    measurement: Tensor  # as `methods.learner.measured` makes it
+    measurement: Tensor
 
 
 class Client:
@@ -103,8 +117,8 @@ class Client:
         held_out: The samples that it is tested on.
         schedule: When it communicates.
         sharing: What it sends, and how it takes the global model.
-        tasks: How many tasks there are; None: the stream alone knows.
-        barrier: Where it waits `between_tasks`.
+        tasks: How many tasks there are; None: its last task ends when the stream ends.
+        barrier: Where it waits for the others when it has ended a task (`Barrier`).
         seed: The run's seed.
     """
 
@@ -142,7 +156,11 @@ class Client:
             self._measure_from(self._travelling)
 
     def draw_noise_by(self, seed: int) -> None:
-        """Draws the noise of its privacy from a seed that nobody else knows."""
+        """Draws the noise of its privacy from another seed than the run's, which the server knows.
+
+        Args:
+            seed: A seed that nobody else knows.
+        """
         self._noise.manual_seed(seed)
 
     def _measure_from(self, model: Tensors) -> None:
@@ -150,7 +168,10 @@ class Client:
         self._start = {name: model[name].detach().clone() for name in self._travelling}
 
     def _bind(self) -> None:
-        """Takes hold of the model's tensors: those that travel, and those that a client mixes."""
+        """Looks up the tensors of its model that it sends, and those that it mixes with others.
+
+        Called again when the model has grown, because its head then has new tensors.
+        """
         tensors: Tensors = {
             **dict(self.model.named_parameters()),
             **dict(self.model.named_buffers()),
@@ -169,7 +190,11 @@ class Client:
         return not self.finished and (following is None or following > self.task)
 
     def take(self) -> tuple[Batch, list[int]]:
-        """Takes the next mini-batch of its stream, with the task's classes seen so far."""
+        """Takes the next mini-batch of its stream, and counts it as learned.
+
+        Returns:
+            The mini-batch, and the classes of its task that have come so far, in order.
+        """
         batch = next(self.stream)
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
@@ -178,20 +203,34 @@ class Client:
         return batch, sorted(self._classes)
 
     def learn(self) -> Outcome:
-        """Learns the next mini-batch of its stream."""
+        """Learns the next mini-batch of its stream.
+
+        Returns:
+            The outcome of the mini-batch.
+        """
         batch, current = self.take()
         return self.outcome(batch, self.learner.learn(batch, current))
 
     def outcome(self, batch: Batch, measurement: Tensor) -> Outcome:
-        """Puts together the outcome of the mini-batch that was taken last."""
+        """Puts together the outcome of the mini-batch that was taken last.
+
+        Args:
+            batch: The mini-batch, as `take` returned it.
+            measurement: Its loss and right predictions, as `methods.learner.measured` makes them.
+        """
         return Outcome(self.number, self.task, self._batches, len(batch.y), measurement)
 
     def end_task(self, global_model: Tensors) -> Evaluated | None:
         """Ends its task: evaluates its model and the global one, and turns to the next task.
 
+        If its barrier is before the test, the first call only makes it wait (`between_tasks`); the
+        call after `begin_task` evaluates.
+
+        Args:
+            global_model: The global model.
+
         Returns:
-            The evaluation on all tasks so far; None: it waits for the closing round first, and is
-            asked again after it.
+            The evaluation on all tasks so far; None if the client waits before its test.
         """
         if self._waits_before_test():
             self.learner.end_task()
@@ -215,18 +254,23 @@ class Client:
         return event
 
     def _waits_before_test(self) -> bool:
+        """Tells whether it has still to wait for the others before its test (`Barrier`)."""
         if self._closed or self._barrier in ("none", "after-test"):
             return False
         return self._barrier == "before-test" or self._in_last_task()
 
     def _in_last_task(self) -> bool:
-        """Whether no task follows the one that has no mini-batch left."""
+        """Tells whether the task that has no mini-batch left is its last one."""
         if self._tasks is None:
             return self.stream.next_task() is None
         return self.task + 1 == self._tasks
 
     def _test_global(self, global_model: Tensors) -> list[Predictions]:
-        """Tests the global model in the place of its own, which is put back."""
+        """Tests the global model, with which it replaces its own model for the time of the test.
+
+        Returns:
+            The predictions for the test samples of each task so far.
+        """
         self.grow(width(global_model))  # it may have missed the round in which a class came
         own = {name: value.detach().clone() for name, value in self._mixed.items()}
         copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))
@@ -235,7 +279,14 @@ class Client:
         return predictions
 
     def remembered(self, now: bool = False) -> list[Event]:
-        """Tells how its memory is composed, if it is time to tell that again, or `now`."""
+        """Tells how its memory is composed, if it has learned enough since it last did.
+
+        Args:
+            now: Whether to tell it in any case.
+
+        Returns:
+            One `Remembered`; empty if it is too early, or the method has no memory.
+        """
         memory = self.learner.memory
         due = self.learned >= self._counted + BATCHES_BETWEEN_COUNTS
         if memory is None or not (now or due):
@@ -244,19 +295,23 @@ class Client:
         return [Remembered(self.number, self.task, self.learned, memory.class_counts())]
 
     def _begin_next(self) -> None:
-        """Begins the next task."""
+        """Sets the counts of its current task to zero, as the next task begins."""
         self._batches = 0
         self._classes.clear()
 
     def grow(self, classes: int) -> None:
-        """Makes sure that the model has so many outputs; those that it has do not change."""
+        """Makes sure that the model has enough outputs; the outputs that it has do not change.
+
+        Args:
+            classes: How many outputs the model needs; if it has more, it keeps them.
+        """
         if classes <= outputs(self.model):
             return
         self.learner.grow(classes, self._seed)
         self._bind()
 
     def update(self) -> Update:
-        """Makes the update that it sends at a communication point."""
+        """Makes the update that it sends now, clipped and noisy if it has privacy."""
         state = copied(self._travelling)
         self.released += 1
         if self._sharing.privacy is not None:
@@ -267,7 +322,13 @@ class Client:
 
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:
-        """Takes the global model: a share of it and the rest of its own."""
+        """Takes the global model, and leaves the communication point.
+
+        The model becomes `mixing` parts of the global model and 1 − `mixing` parts of its own.
+
+        Args:
+            global_model: The global model.
+        """
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
@@ -279,7 +340,15 @@ class Client:
         self.go_on()
 
     def begin_task(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes what the server hands out when a task has ended for all, and goes on."""
+        """Goes on after a task has ended for all clients.
+
+        Next comes its test if it waited before it, else the next task.
+
+        Args:
+            global_model: The global model.
+            handed: The tensors that the server's part of the method hands out; empty if it has no
+                part.
+        """
         self.learner.receives(global_model, handed)
         self.begun += 1
         self.between_tasks = False
@@ -289,11 +358,11 @@ class Client:
             self._closed = True
 
     def go_on(self) -> None:
-        """Leaves the communication point."""
+        """Leaves the communication point with its own model."""
         self.waiting = False
 
     def state(self) -> State:
-        """Gives everything, for a checkpoint."""
+        """Gives its whole state, for a checkpoint: model, memory, place in the stream, counts."""
         return {
             "model": self.model.state_dict(),
             "start": self._start,
@@ -315,7 +384,11 @@ class Client:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` gave; states of earlier versions lack a few keys."""
+        """Puts back a state of this client.
+
+        Args:
+            state: The state that `state` gave; those of earlier versions lack a few keys.
+        """
         self.grow(width(state["model"]))
         self.model.load_state_dict(state["model"])
         if "released" in state:

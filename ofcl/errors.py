@@ -14,11 +14,13 @@ _MANY = 20  # names are too many to list, if one of them is near
 
 
 def nearest(given: str, accepted: Iterable[str]) -> str:
-    """Writes the tail of an error about a name: the accepted names, and the nearest one.
+    """Writes the end of an error message about an unknown name: accepted names, and the nearest.
+
+    If many names are accepted, only a few near ones are written.
 
     Args:
-        given: the name that was given.
-        accepted: the names that are accepted.
+        given: The name that was given.
+        accepted: The names that are accepted.
 
     >>> nearest("bregmann", ["bi", "bregman"])
     "expected one of bi, bregman. Did you mean 'bregman'?"
@@ -35,9 +37,9 @@ def unknown(kind: str, given: str, accepted: Iterable[str]) -> OfclError:
     """Makes the error for an unknown name.
 
     Args:
-        kind: the kind of thing that is named, such as `score`.
-        given: the name that was given.
-        accepted: the names that are accepted.
+        kind: The kind of thing that is named, such as `score`.
+        given: The name that was given.
+        accepted: The names that are accepted.
 
     >>> print(unknown("score", "bii", ["bi", "en"]))
     unknown score 'bii'; expected one of bi, en. Did you mean 'bi'?

@@ -23,37 +23,62 @@ class Learned:
     """A client has learned mini-batches.
 
     Loss and predictions are those of the model just before it learned each mini-batch.
+
+    Args:
+        client: The number of the client.
+        task: The number of the client's task, from 0.
+        batches: The mini-batches since this client's last event of this kind.
+        samples: The samples of these mini-batches.
+        loss: The sum of the losses of these samples.
+        correct: How many of these samples were predicted rightly.
     """
 
     client: int
     task: int
-    batches: int  # since this client's last event of this kind
+    batches: int
     samples: int
-    loss: float  # sum over the samples
+    loss: float
     correct: int
 
 
 @dataclass(frozen=True)
 class Round:
-    """The server has averaged the models of some clients, and they have taken the result."""
+    """The server has averaged the models of some clients, and they have taken the result.
+
+    Args:
+        round: The number of the round, from 1.
+        clients: The numbers of the clients that took part.
+        samples: How many samples each of these clients has learned in its current task.
+        bytes_sent: Bytes that these clients have sent, together.
+        bytes_received: Bytes that these clients have received, together.
+    """
 
     round: int
     clients: list[int]
-    samples: list[int]  # that each of these clients has learned in its current task
-    bytes_sent: int  # by the clients, together
+    samples: list[int]
+    bytes_sent: int
     bytes_received: int
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A client has finished a task and was tested on its own test data of all tasks so far."""
+    """A client has finished a task and was tested on its own test data of all tasks so far.
+
+    Args:
+        client: The number of the client.
+        task: The number of the task, from 0.
+        test: The client's model on its test samples.
+        validation: The client's model on its validation samples.
+        global_test: The global model on the client's test samples.
+        confusions: The confusions of the global model on the test samples, after the last task;
+            empty after the other tasks, and where they stay with the client.
+    """
 
     client: int
     task: int
     test: Hits
     validation: Hits
-    global_test: Hits  # the global model on the same data
-    # Of the global model, after the last task; empty before, and where it is not told.
+    global_test: Hits
     confusions: Confusions = field(default_factory=list)
 
 
@@ -62,27 +87,41 @@ class Remembered:
     """The contents of a client's memory.
 
     Recorded every so many mini-batches, and at the end of each task.
+
+    Args:
+        client: The number of the client.
+        task: The number of the client's task, from 0.
+        batches: The mini-batches that the client has learned so far.
+        held: Rows of [task in which samples came, class of the samples, number of samples].
     """
 
     client: int
     task: int
-    batches: int  # mini-batches that the client has learned so far
-    held: list[list[int]]  # [task in which the samples came, class, number of samples]
+    batches: int
+    held: list[list[int]]
 
 
 @dataclass(frozen=True)
 class TaskEnded:
-    """Every client has finished a task; the server has trained its generator, if it has one."""
+    """Every client has finished a task; the server has trained its generator, if it has one.
+
+    Args:
+        task: How many tasks have ended for all clients so far.
+        bytes_received: Bytes that all clients have received besides the model, together.
+    """
 
     task: int
-    bytes_received: int  # by the clients, together, besides the model
+    bytes_received: int
 
 
 @dataclass(frozen=True)
 class Appeared:
     """A client's stream has brought a new class.
 
-    Its label has got the next place in the vocabulary; this place is the class's number.
+    Args:
+        client: The number of the client.
+        label: The label of the class.
+        place: The label's place in the vocabulary, which is the number of the class.
     """
 
     client: int
@@ -92,11 +131,18 @@ class Appeared:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A sample of a client's stream could not be read and was left out."""
+    """A sample of a client's stream could not be read and was left out.
+
+    Args:
+        client: The number of the client.
+        source: The file or stream that the sample came from.
+        row: The number of its row there; −1: the file as a whole was left out.
+        problem: Why the sample could not be read.
+    """
 
     client: int
     source: str
-    row: int  # −1: the file as a whole
+    row: int
     problem: str
 
 

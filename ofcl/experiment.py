@@ -43,7 +43,7 @@ SECONDS_BETWEEN_SAVES = 10
 
 
 class Interrupted(OfclError):
-    """The run was stopped by Ctrl-C or SIGTERM, after its state had been saved."""
+    """Raised when Ctrl-C or SIGTERM has stopped a run, after its state has been saved."""
 
 
 class Run:
@@ -57,7 +57,7 @@ class Run:
         dataset: The dataset; default: the one that the settings name.
         out: The run directory, which must be new; None: nothing is recorded.
         streams: A stream for each client, instead of a dataset.
-        test: Samples to test on, for streams.
+        test: Samples to test on, for streams: a file, a folder, or the samples themselves.
         stage: Where the clients run; default: the stage that the settings ask for.
         load: Loads the dataset that the settings name; default: a loader that prints its messages.
         tell: Is given each line for the user.
@@ -168,7 +168,7 @@ class Run:
         self.batches, self.fitted = self.participants.batches, self.participants.fitted
 
     def _go_back_to(self, checkpoint: Checkpoint) -> None:
-        """Puts back the state of a checkpoint, and sums up the events before it."""
+        """Puts back the state of a checkpoint, and the summary of the events before it."""
         assert self.directory is not None
         for event in counted(self.directory, checkpoint.events):
             self._summary.add(event)
@@ -183,6 +183,12 @@ class Run:
             ) from error
 
     def __iter__(self) -> Iterator[Event]:
+        """Runs the run to its end, and yields every event after it has been recorded.
+
+        Raises:
+            Interrupted: If Ctrl-C or SIGTERM stops the run; without a run directory it is a
+                `KeyboardInterrupt`.
+        """
         started = time.perf_counter() - self._seconds
         if self.directory is not None:
             self._recorder = Recorder(self.directory, self._count, self._resumed)
@@ -220,7 +226,10 @@ class Run:
             self._save_pictures(event.task)
 
     def _finish(self) -> None:
-        """Saves the last pictures, the model and the result of a finished run."""
+        """Saves the last pictures, the model and the result of a finished run.
+
+        The model is left out if there was no round. Without a run directory, nothing is saved.
+        """
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             learned_together = self.server.round > 0
@@ -254,8 +263,9 @@ class Run:
     def events(self) -> list[Event]:
         """The events so far, read from the run directory.
 
-        Without a directory they are kept in memory. Only the events of streams, which may have no
-        end, are not: collect them while the run goes on.
+        Without a run directory they are kept in memory. Those of a run on streams, which may have
+        no end, are not kept: the list is then empty, and events must be collected while the run
+        goes on.
         """
         if self.directory is None:
             return list(self._kept)
@@ -280,7 +290,7 @@ class Run:
         return epsilon(self.engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
     def _save_is_due(self) -> bool:
-        """Tells whether it is time for the next checkpoint."""
+        """Tells whether the next checkpoint is due, by mini-batches or by time."""
         if self.settings.checkpoint_every is not None:
             return self._unsaved >= self.settings.checkpoint_every
         # Large states take long to save; saving shall take at most 5 % of the time.
@@ -288,7 +298,7 @@ class Run:
         return self._unsaved > 0 and time.monotonic() - self._saved >= wait
 
     def save(self) -> None:
-        """Writes a checkpoint, if there is a directory and the run has begun."""
+        """Writes a checkpoint; without a run directory, or before the run has begun, none."""
         started = time.monotonic()
         self._write_checkpoint()
         self._unsaved, self._saved = 0, time.monotonic()
@@ -307,28 +317,45 @@ class Run:
         save_checkpoint(self.directory.checkpoints, Checkpoint(self._count, self._seconds, state))
 
     def _save_pictures(self, task: int, at_the_end: bool = False) -> None:
-        """Saves images that a generative method makes at the end of a task, for people to see."""
+        """Saves images that a generative method makes, for people to see; none for other methods.
+
+        Args:
+            task: The number of the task that has ended, for the name of the file.
+            at_the_end: Whether the run is over (`Server.pictures`).
+        """
         if self.directory is None:
             return
         if pictures := self.server.pictures(at_the_end=at_the_end):
             self.directory.save_pictures(task, {self.labels[c]: x for c, x in pictures.items()})
 
     def _pause(self, seconds: float) -> None:
-        """Waits while no stream has samples, and saves what has been learned."""
+        """Waits while no stream has samples; before that, saves a checkpoint if one is due.
+
+        Args:
+            seconds: How long it waits.
+
+        Raises:
+            _Stopped: If Ctrl-C or SIGTERM comes meanwhile.
+        """
         if self._unsaved and time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
             self.save()
         if self._stop.wait(seconds):
             raise _Stopped
 
     def _interrupted(self) -> BaseException:
-        """Makes the error of a stopped run; with a directory, it names the command to go on."""
+        """Makes the error of a run that Ctrl-C or SIGTERM has stopped.
+
+        Returns:
+            An `Interrupted` that names the command to resume the run; without a run directory, a
+            `KeyboardInterrupt`.
+        """
         if self.directory is None:
             return KeyboardInterrupt()
         command = self._stage.resume_command(self.directory.path)
         return Interrupted(f"stopped; go on with: {command}")
 
     def _how_to_go_on(self) -> str:
-        """Gives the end of an error message: the command that resumes the run."""
+        """Gives the end of an error message, which names the command to resume the run; or ""."""
         if self.directory is None:
             return ""
         command = self._stage.resume_command(self.directory.path)
@@ -404,7 +431,7 @@ def resume(
 
 
 def _finish(started: Run) -> Result:
-    """Runs to the end, with the run's warnings as Python's warnings."""
+    """Runs a run to its end and gives the result; warnings of the run become Python's warnings."""
     for warning in started.warnings:
         warnings.warn(warning, stacklevel=3)
     for _ in started:
@@ -426,9 +453,13 @@ def _made_with() -> dict[str, Any]:
 
 @contextmanager
 def _stop_requested(stop: threading.Event) -> Iterator[None]:
-    """Lets Ctrl-C and SIGTERM set an event, so that a run stops between two mini-batches.
+    """Lets Ctrl-C and SIGTERM set an event within the context, after which a run stops by itself.
 
-    A second Ctrl-C interrupts at once.
+    A second Ctrl-C interrupts at once. Outside of the main thread nothing changes, because Python
+    delivers no signals there.
+
+    Args:
+        stop: The event that is set.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -43,6 +43,9 @@ class Privacy:
             state: The client's model.
             start: The global model that the client started from.
             generator: The generator that the noise is drawn from.
+
+        Returns:
+            The model that may leave the client.
         """
         deviation = self.noise * self.clip
         within_clip = clipped(state, start, self.clip)
@@ -64,8 +67,8 @@ def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
     tensor([0.6000, 0.8000])
 
     Args:
-        state: The model to clip.
-        start: The model to pull it towards; it may have more tensors than `state`.
+        state: The model to clip; it is returned as it is if it is near enough.
+        start: The second model, which is not changed; it may have more tensors than `state`.
         norm: The largest Euclidean distance allowed, over all numbers of all tensors.
     """
     names, begin = list(state), [start[name] for name in state]

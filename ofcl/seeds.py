@@ -51,10 +51,10 @@ def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
 
 
 def scattered(seed: int, numbers: np.ndarray) -> np.ndarray:
-    """Draws one value between 0 and 1 for each number, the same whenever it is asked for.
+    """Draws one value between 0 and 1 for each number; a number gets the same value in every call.
 
-    For draws that belong to a sample: nothing has to be saved to have them again. The numbers are
-    mixed as SplitMix64 does (Steele et al. 2014).
+    For draws that belong to a sample: the sample's number and the seed give its value again, so
+    nothing has to be saved. The numbers are mixed as SplitMix64 does (Steele et al. 2014).
 
     >>> bool((scattered(1, np.array([5, 6])) == scattered(1, np.array([4, 5, 6]))[1:]).all())
     True
@@ -62,6 +62,9 @@ def scattered(seed: int, numbers: np.ndarray) -> np.ndarray:
     Args:
         seed: A seed of 63 bits, as `derive` gives.
         numbers: Integers (n,), not negative.
+
+    Returns:
+        The values (n,).
     """
     mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed += np.uint64(seed)

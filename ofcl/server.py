@@ -31,10 +31,10 @@ class Server:
         min_clients: How many clients a round needs.
         participation: The share of all clients that is drawn for a round.
         dropout: The probability that a drawn client misses the round.
-        clip_norm: How far an update may go from the global model before it is pulled back; None:
-            as far as it likes.
-        part: The server's part of a generative method.
-        seed: Of the draws, and of outputs for new classes.
+        clip_norm: The largest distance of an update from the global model; an update that is
+            farther away is pulled back. None: any distance is allowed.
+        part: The server's part of a generative method; None: the method has none.
+        seed: The run's seed, for the draws of clients and for the outputs of new classes.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Server:
         """Draws the clients that take part in a round, without those that drop out.
 
         Args:
-            waiting: The clients that have reached a communication point.
+            waiting: The numbers of the clients that have reached a communication point.
             clients: How many clients there are in all.
 
         Returns:
-            Their numbers; an empty list if they are too few for a round.
+            The numbers of the clients that take part; empty if they are too few for a round.
         """
         draw = numpy_generator(self._seed, "round", self._attempt)
         self._attempt += 1
@@ -79,14 +79,22 @@ class Server:
         return present if self.enough(present) else []
 
     def enough(self, clients: Sequence[int]) -> bool:
-        """Says whether these clients are enough for a round."""
+        """Tells whether some clients are enough for a round.
+
+        Args:
+            clients: The numbers of the clients.
+        """
         return len(clients) >= self._min_clients
 
     @torch.no_grad()
     def aggregate(self, updates: Sequence[Update]) -> Tensors:
-        """Makes the next global model of the updates of a round.
+        """Makes the next global model from the updates of a round, and returns it.
 
-        Tensors that no update has, such as BatchNorm statistics that stay local, do not change.
+        Tensors that no update has, such as BatchNorm statistics that stay local, do not change. If
+        no client has samples, the whole model does not.
+
+        Args:
+            updates: The updates of the clients that take part.
         """
         if not any(update.samples for update in updates):  # a task that was empty for all
             self.round += 1
@@ -107,30 +115,44 @@ class Server:
         return self.model
 
     def end_task(self) -> Tensors:
-        """Ends a task for every client; returns what the method hands out besides the model."""
+        """Ends a task for every client.
+
+        Returns:
+            The tensors that the method hands out besides the model; empty if it is not generative.
+        """
         self.task, self.closing = self.task + 1, False
         return self._part.end_task(self.model) if self._part is not None else {}
 
     def pictures(self, each: int = 10, at_the_end: bool = False) -> dict[int, Tensor]:
-        """Makes images with the method's generator, by class; none if it has no generator.
+        """Makes images with the generator of a generative method.
 
         Args:
-            each: How many of each class.
-            at_the_end: Whether the run is over: then there are images only of a generator that
-                has learned since the last task.
+            each: How many images of each class are made.
+            at_the_end: Whether the run is over. A generator that learns only at the end of tasks
+                has then learned nothing since its last images, and makes none.
+
+        Returns:
+            The images by class; empty if the method has no generator.
         """
         if self._part is None or (at_the_end and not self._part.every_round):
             return {}
         return self._part.pictures(each)
 
     def _as_wide(self, updates: Sequence[Update]) -> list[Update]:
-        """Widens updates and the global model to all classes that any client has."""
+        """Widens updates, and the global model, to all classes that any client has.
+
+        Args:
+            updates: The updates of a round, whose heads may have different numbers of outputs.
+
+        Returns:
+            The updates, whose heads have as many outputs as the global model's.
+        """
         classes = max(map(width, (self.model, *(update.state for update in updates))))
         self.model = grown(self.model, classes, self._seed)
         return [replace(u, state=grown(u.state, classes, self._seed)) for u in updates]
 
     def state(self) -> State:
-        """Returns everything, for a checkpoint."""
+        """Gives the server's whole state, for a checkpoint."""
         return {
             "model": self.model,
             "round": self.round,
@@ -141,7 +163,11 @@ class Server:
         }
 
     def load_state(self, state: State) -> None:
-        """Puts back what `state` returned."""
+        """Puts back a state of this server.
+
+        Args:
+            state: The state that `state` gave.
+        """
         for name, value in state["model"].items():
             self.model[name] = value.to(self.model[name])
         self.round, self._attempt = int(state["round"]), int(state["attempt"])

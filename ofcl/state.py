@@ -68,7 +68,7 @@ def flatten(state: State | Flat) -> Flat:
 
 
 def _moved(tree: Any, path: str) -> Any:
-    """Puts a path before the path of every tensor that a tree refers to."""
+    """Gives a tree in which every reference to a tensor has `path` in front."""
     if isinstance(tree, dict):
         if set(tree) == {_MARK}:
             return {_MARK: f"{path}.{tree[_MARK]}"}
@@ -95,24 +95,31 @@ def unflatten(tensors: Tensors, tree: Any) -> Any:
 
 
 def nbytes(tensors: Tensors) -> int:
-    """Counts the bytes of named tensors."""
+    """Counts the bytes of named tensors.
+
+    Args:
+        tensors: The tensors by name.
+    """
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> State:
-    """Returns the state of an optimiser, without settings such as the learning rate.
+    """Returns the state of an optimiser, such as its running means, by the parameters' numbers.
 
-    The run's settings have those already.
+    Settings such as the learning rate are left out: the run's settings have them.
+
+    Args:
+        optimizer: The optimiser.
     """
     return {str(key): dict(value) for key, value in optimizer.state_dict()["state"].items()}
 
 
 def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None:
-    """Gives an optimiser a state that `optimizer_state` returned.
+    """Gives an optimiser a saved state.
 
     Args:
-        optimizer: The optimiser, made with the same settings and parameters.
-        state: The state.
+        optimizer: The optimiser, made with the same settings and parameters as the saved one.
+        state: The state that `optimizer_state` returned.
     """
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict(
@@ -127,9 +134,10 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, state: State) -> None
 
 @torch.no_grad()
 def copied(tensors: Tensors) -> Tensors:
-    """Returns copies of named tensors of floating-point numbers.
+    """Returns copies of named tensors, all made in a single call.
 
-    Multiplying by one copies all of them in a single call.
+    Args:
+        tensors: The tensors by name, of floating-point numbers: the copies are products with one.
     """
     return dict(zip(tensors, foreach.scaled(list(tensors.values()), 1.0), strict=True))
 

@@ -30,7 +30,7 @@ class Update:
 
     @property
     def nbytes(self) -> int:
-        """The size of the message: its tensors, and eight bytes for every count."""
+        """The size of the message in bytes: its tensors, and eight bytes for every count."""
         return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
 
 
