@@ -32,14 +32,14 @@ class Cell:
     """One cell of a table of the paper, and our settings for it.
 
     Args:
-        dataset: The dataset.
+        dataset: The name of the dataset.
         row: The name of the cell's row, in words.
-        A: Accuracy in the paper.
-        F: Forgetting in the paper.
-        A_std: The standard deviation of A.
-        F_std: The standard deviation of F.
-        settings: The settings of our runs.
-        paper: The number in the paper, in tables of another quantity than A and F.
+        A: Accuracy in the paper, in percent; None: the paper has none.
+        F: Forgetting in the paper, in points; None: the paper has none.
+        A_std: The standard deviation of A in the paper; None: the paper has none.
+        F_std: The standard deviation of F in the paper; None: the paper has none.
+        settings: The settings of our runs by name, without protocol and seed.
+        paper: The number in the paper, in tables of another quantity than A and F; else None.
         unit: The unit of `paper`.
     """
 
@@ -54,10 +54,11 @@ class Cell:
     unit: str = ""
 
     def matches(self, wanted: str) -> bool:
-        """Tells whether a cell fits a description.
+        """Says whether the cell fits a description.
 
         Args:
-            wanted: Dataset, memory, method or row, joined by /, for example cifar10/M200/bi.
+            wanted: Dataset, memory, method or row, joined by /, for example cifar10/M200/bi; all of
+                these parts must fit.
         """
         memory = self.settings.get("memory")
         known = {self.dataset, f"M{memory}".lower(), self.settings["method"], self.row.lower()}
@@ -70,6 +71,9 @@ def table(name: str) -> list[Cell]:
 
     Args:
         name: The table's name, one of `TABLES`.
+
+    Raises:
+        OfclError: If there is no such table.
     """
     if name not in TABLES:
         raise unknown("table", name, TABLES)
@@ -93,7 +97,11 @@ def choose(name: str, only: str | None) -> list[Cell]:
 
 
 def _rows(file: str) -> list[dict[str, str]]:
-    """Reads the rows of a CSV file of the paper's numbers."""
+    """Reads the rows of a CSV file of the paper's numbers, as cells by the name of their column.
+
+    Args:
+        file: The name of the file in `values/`.
+    """
     text = (resources.files("ofcl.reproduce") / "values" / file).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
@@ -125,12 +133,16 @@ def _cell(line: dict[str, str]) -> Cell:
 
 
 def _memories(*datasets: str) -> Callable[[], list[Cell]]:
-    """Makes a function that lists the cells of these datasets with a memory.
+    """Returns a function that lists the cells of some datasets in which a memory is used.
 
     For TinyImageNet, it lists the cells without a memory, too.
+
+    Args:
+        datasets: The names of the datasets.
     """
 
     def cells() -> list[Cell]:
+        """Lists the cells of these datasets."""
         lines = [line for line in _rows("tables.csv") if line["dataset"] in datasets]
         return [_cell(x) for x in lines if x["memory"] or x["dataset"] == "tinyimagenet"]
 
@@ -138,7 +150,7 @@ def _memories(*datasets: str) -> Callable[[], list[Cell]]:
 
 
 def _without_memory() -> list[Cell]:
-    """Lists the cells without a memory, and those of BI with the smallest memory."""
+    """Lists the cells without a memory and, of each dataset, BI's with the smallest memory."""
     lines = [line for line in _rows("tables.csv") if line["dataset"] != "tinyimagenet"]
     smallest: dict[str, dict[str, str]] = {}
     for line in lines:
@@ -148,14 +160,15 @@ def _without_memory() -> list[Cell]:
 
 
 def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[], list[Cell]]:
-    """Makes a function that lists the cells of an ablation study.
+    """Returns a function that lists the cells of an ablation study.
 
     Args:
         study: The name of the study in `ablations.csv`.
-        vary: Gives the settings for a value that the study varies.
+        vary: Takes a value that the study varies, as text; returns the settings for it.
     """
 
     def cells() -> list[Cell]:
+        """Lists the cells of this study."""
         return [
             _ablated(line, {**_ABLATED, **_METHODS[line["method"]], **vary(line["setting"])})
             for line in _rows("ablations.csv")
@@ -166,7 +179,12 @@ def _ablation(study: str, vary: Callable[[str], dict[str, Any]]) -> Callable[[],
 
 
 def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
-    """Makes a cell of a row of `ablations.csv`."""
+    """Makes a cell of a row of `ablations.csv`.
+
+    Args:
+        line: The row, as cells by the name of their column.
+        settings: The settings of our runs; without `memory` for MFCL, which has none.
+    """
     if settings["method"] == "mfcl":
         settings.pop("memory")
     return Cell(
@@ -179,9 +197,12 @@ def _ablated(line: dict[str, str], settings: dict[str, Any]) -> Cell:
 
 
 def _fewer_perturbations(count: str) -> dict[str, Any]:
-    """Gives the setting for so many perturbations, chosen at random.
+    """Returns the setting that keeps some perturbations, chosen at random; empty if it keeps all.
 
     The paper removed some perturbations, and does not say which.
+
+    Args:
+        count: How many perturbations to keep, as text.
     """
     order = numpy_generator(0, "augmentations").permutation(len(IMAGE_PERTURBATIONS))
     kept = sorted(order[: int(count)].tolist())
@@ -190,7 +211,7 @@ def _fewer_perturbations(count: str) -> dict[str, Any]:
 
 
 def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
-    """Makes a function that lists the cells of a cost, such as the runtime.
+    """Returns a function that lists the cells of a cost, such as the runtime.
 
     Args:
         what: The name of the cost in `costs.csv`.
@@ -198,6 +219,7 @@ def _costs(what: str, unit: str) -> Callable[[], list[Cell]]:
     """
 
     def cells() -> list[Cell]:
+        """Lists the cells of this cost."""
         subjects = {"O-FCL": "BI"}
         chosen = []
         for line in _rows("costs.csv"):

@@ -50,11 +50,11 @@ class Job:
 def jobs(
     cells: Sequence[Cell], seeds: int, protocol: str, out: Path, further: dict[str, Any]
 ) -> list[Job]:
-    """Lists the runs of cells, one for each seed; cells with the same settings share their runs.
+    """Lists the runs of cells, one for each seed; cells with the same settings share a directory.
 
     Args:
         cells: The cells of a table.
-        seeds: The number of seeds; they count from 0.
+        seeds: The number of seeds, which count from 0.
         protocol: The name of the protocol.
         out: The folder of all runs.
         further: Settings that override those of the cells.
@@ -71,10 +71,10 @@ def jobs(
 
 
 def folder(cell: Cell, protocol: str) -> str:
-    """Names the folder of a cell's runs by its settings, so that equal cells share their runs.
+    """Names the folder of a cell's runs by the settings that are not the protocol's defaults.
 
     Args:
-        cell: The cell.
+        cell: The cell; cells with equal settings get the same name.
         protocol: The name of the protocol.
     """
     named = {"protocol": protocol, "dataset": cell.dataset, "method": cell.settings["method"]}
@@ -90,7 +90,7 @@ def folder(cell: Cell, protocol: str) -> str:
 
 
 def batches(settings: Settings) -> int:
-    """Estimates how many mini-batches all clients of a run learn together.
+    """Estimates how many mini-batches the clients of a run learn, summed over all clients.
 
     Args:
         settings: The settings of the run.
@@ -107,8 +107,11 @@ def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> flo
     """Estimates the seconds that runs will take on this machine, from short measurements.
 
     Args:
-        missing: The runs that are to be made.
-        tell: Is given a line before each measurement.
+        missing: The runs that are still to be made.
+        tell: Gets a line before each measurement.
+
+    Returns:
+        The sum of the seconds of all these runs.
     """
     measured: dict[tuple[Any, ...], float] = {}
     seconds = 0.0
@@ -126,14 +129,27 @@ def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> flo
 
 
 def _timed_method(method: str) -> str:
-    """Names the method that is timed in place of a method; `_FACTORS` corrects the difference."""
+    """Returns the name of the method whose time is measured to estimate that of a method.
+
+    All scores take as long as BI. Generative methods are estimated from plain learning, `none`,
+    times their factor in `_FACTORS`.
+
+    Args:
+        method: The name of the method to estimate.
+    """
     if METHODS[method].generative is not None:
         return "none"
     return "bi" if METHODS[method].score is not None else method
 
 
 def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
-    """Makes the workload that is timed for a run."""
+    """Makes the workload whose time is measured to estimate that of a run.
+
+    Args:
+        settings: The settings of the run.
+        method: The name of the method to measure (`_timed_method`).
+        shape: The shape of a sample.
+    """
     # A CPU is slow and runs clients one after the other: two of them, and short rounds, are enough.
     slow = find_device(settings.device).type == "cpu"
     return Workload(

@@ -35,12 +35,12 @@ NOISE, COPIES = 0.3, 50
 
 @dataclass(frozen=True)
 class Toy:
-    """The samples, and maps of the square around them.
+    """The samples of Figure 2, and maps of the square around them.
 
     Args:
         x: The samples (n, 2).
         y: The class (n,) of each sample.
-        maps: Values on a grid over the square (POINTS, POINTS), by the name of the map.
+        maps: For each map by its name, values (POINTS, POINTS) on a grid over the square.
     """
 
     x: Tensor
@@ -48,7 +48,7 @@ class Toy:
     maps: dict[str, np.ndarray]
 
     def at(self, name: str, x: float, y: float) -> float:
-        """Looks up the value of a map at a point.
+        """Returns the value of a map at the grid point nearest to given coordinates.
 
         Args:
             name: The name of the map.
@@ -83,14 +83,21 @@ def make_toy(seed: int = 0) -> Toy:
 
 
 def _samples(draw: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draws the samples of two classes, and gives them with their classes."""
+    """Draws the samples (SAMPLES, 2) of two classes; returns them and their classes (SAMPLES,)."""
     y = torch.arange(SAMPLES) % 2
     centres = torch.stack([CENTRES * (2 * y - 1).float(), torch.zeros(SAMPLES)], 1)
     return centres + SPREAD * torch.randn(SAMPLES, 2, generator=draw), y
 
 
 def _member(x: Tensor, y: Tensor, seed: int, number: int) -> nn.Module:
-    """Trains one network of the ensemble, on samples that are drawn with replacement."""
+    """Trains one network of the ensemble, on as many samples drawn with replacement.
+
+    Args:
+        x: The samples (n, 2).
+        y: Their classes (n,).
+        seed: The seed of the figure.
+        number: The number of the network, by which its draws differ from those of the others.
+    """
     draw = generator(seed, "toy member", number)
     with private(seed, "toy model", number):
         model = MLP(2, HIDDEN, 2)

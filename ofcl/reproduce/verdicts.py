@@ -23,9 +23,9 @@ class Verdict:
     Args:
         cell: The cell, with the paper's numbers.
         seeds: How many of our runs are finished.
-        A: Our accuracy.
-        F: Our forgetting.
-        value: Our number, in tables of another quantity than A and F.
+        A: Our accuracy; its mean is None if no run is finished.
+        F: Our forgetting; its mean is None if no run is finished.
+        value: Our number for `Cell.paper`, in tables of another quantity than A and F.
     """
 
     cell: Cell
@@ -35,13 +35,13 @@ class Verdict:
     value: Spread
 
     def off(self, name: str) -> float | None:
-        """Computes how far our mean is from the paper's, in the paper's standard deviations.
+        """Computes how far our mean is above the paper's, in the paper's standard deviations.
 
         Args:
             name: `A` or `F`.
 
         Returns:
-            The distance; None if a mean or the deviation is missing.
+            The distance, negative if we are below; None if a mean or the deviation is missing.
         """
         ours: Spread = getattr(self, name)
         paper, std = getattr(self.cell, name), getattr(self.cell, f"{name}_std")
@@ -51,7 +51,11 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """Our agreement with the paper in a word, judged by the worse of A and F."""
+        """Our agreement with the paper, judged by the worse of A and F.
+
+        It is `agrees`, `near` or `differs`; `not run` before the first run; a dash if the paper
+        gives no deviation.
+        """
         if not self.seeds:
             return "not run"
         offs = [abs(off) for off in (self.off("A"), self.off("F")) if off is not None]
@@ -60,7 +64,7 @@ class Verdict:
         return "agrees" if max(offs) <= AGREES else "near" if max(offs) <= NEAR else "differs"
 
     def row(self) -> list[str]:
-        """Writes the verdict as a row of texts, in the order of `COLUMNS`."""
+        """Returns the verdict as a row of texts, in the order of `COLUMNS`."""
         cell = self.cell
         if cell.paper is not None:
             paper = f"{cell.paper:g} {cell.unit}"
@@ -74,7 +78,7 @@ class Verdict:
 
 
 def _signed(value: float | None) -> str:
-    """Writes a distance in standard deviations with its sign; None as nothing."""
+    """Returns a distance in standard deviations with its sign, as text; empty for None."""
     return "" if value is None else f"{value:+.1f} σ"
 
 
@@ -83,9 +87,9 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
     Args:
         cell: The cell.
-        results: The results of our finished runs, one for each seed.
-        spread: Whether the ± of our numbers is over `seeds` or over `clients`.
-        tasks: The number of tasks of a run.
+        results: The results of our finished runs, one for each seed; may be empty.
+        spread: Whether the ± of our A and F is over `seeds` or over `clients`.
+        tasks: The number of tasks of a run, by which rounds are divided.
     """
     if not results:
         return Verdict(cell, 0, *(Spread(None, None),) * 3)
@@ -101,7 +105,7 @@ def judge(cell: Cell, results: Sequence[Result], spread: str, tasks: int) -> Ver
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:
-    """Writes verdicts as a table in Markdown.
+    """Returns verdicts as a table in Markdown.
 
     Args:
         verdicts: A verdict for each cell.
@@ -110,7 +114,7 @@ def as_markdown(verdicts: Sequence[Verdict]) -> str:
 
 
 def as_latex(verdicts: Sequence[Verdict]) -> str:
-    """Writes verdicts as a table in LaTeX.
+    """Returns verdicts as a table in LaTeX, which needs the package booktabs.
 
     Args:
         verdicts: A verdict for each cell.
@@ -120,7 +124,7 @@ def as_latex(verdicts: Sequence[Verdict]) -> str:
 
 
 def as_csv(verdicts: Sequence[Verdict]) -> str:
-    """Writes verdicts as CSV, with a column for each number.
+    """Returns verdicts as CSV, with a column for each number.
 
     Args:
         verdicts: A verdict for each cell.
