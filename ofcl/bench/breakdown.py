@@ -19,10 +19,12 @@ ROUNDS = 4  # over which the parts are timed
 
 
 class Clock:
-    """Adds up the seconds of each part; time in a nested part counts for the inner part only.
+    """Adds up the seconds of parts of a work, by name (`seconds`).
+
+    Time in a part within another counts for the inner part only.
 
     Args:
-        device: The device that does the work.
+        device: The device that does the work; its queue is emptied before the time is read.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -31,7 +33,7 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Adds the time spent in this context to a part.
+        """Adds the time spent within the context to a part.
 
         Args:
             name: The name of the part.
@@ -56,6 +58,7 @@ class Clock:
         watched: Callable[..., Any] = getattr(owner, method)
 
         def timed(*arguments: Any, **options: Any) -> Any:
+            """Calls the replaced method with the same arguments, and adds the time of the call."""
             with self.part(name):
                 return watched(*arguments, **options)
 
@@ -105,7 +108,11 @@ def time_parts(work: Workload) -> dict[str, float]:
 
 
 def _augmentation(bench: Bench) -> float:
-    """Measures the milliseconds of augmentation in a mini-batch, which is a part of the steps."""
+    """Measures the milliseconds of augmentation in a mini-batch; 0 if there is none.
+
+    Args:
+        bench: The clients at work, of which the first is measured.
+    """
     learner, stream = bench.clients[0].learner, bench.clients[0].stream
     assert isinstance(learner, Replay)
     if learner.augment is None or learner.steps == 1:
@@ -116,7 +123,7 @@ def _augmentation(bench: Bench) -> float:
 
 
 def _evaluation(bench: Bench) -> float:
-    """Measures the milliseconds of an evaluation of 1,000 samples."""
+    """Measures the milliseconds of an evaluation of 1,000 samples by the first client's model."""
     rows = [torch.arange(TESTED).numpy()]
     held_out = HeldOut(bench.dataset.x_test, bench.dataset.y_test, rows, bench.dataset.prepare)
     model = bench.clients[0].model
@@ -124,7 +131,13 @@ def _evaluation(bench: Bench) -> float:
 
 
 def _milliseconds(device: torch.device, function: Callable[[], Any], calls: int = 5) -> float:
-    """Measures the milliseconds of a call of a function, as a mean over some calls."""
+    """Measures the mean milliseconds of a call of a function.
+
+    Args:
+        device: The device that does the work.
+        function: The function.
+        calls: How many calls to measure, after one to warm up.
+    """
     function()
     synchronise(device)
     start = time.perf_counter()

@@ -59,7 +59,7 @@ class Peer:
             sys.path.remove(str(path))
 
     def milliseconds(self, work: Workload, seconds: float) -> float:
-        """Measures the time of a mini-batch of one client, rounds included.
+        """Measures the mean milliseconds of a mini-batch of one client, rounds included.
 
         Args:
             work: The workload.
@@ -69,6 +69,7 @@ class Peer:
         clients = self._make_clients(work, device)
 
         def run_round() -> None:
+            """Runs one round, and waits until the device is done."""
             self._round(clients[0].args, clients)
             synchronise(device)
 
@@ -77,7 +78,12 @@ class Peer:
         return 1e3 * seconds_per_round(run_round, seconds) / (_JUMP * len(clients))
 
     def _round(self, args: Namespace, clients: list[Any]) -> None:
-        """Runs mini-batches up to a round, and the round, as the main script does."""
+        """Lets clients learn mini-batches and then hold a round, as the released main script does.
+
+        Args:
+            args: The options of the released code.
+            clients: Clients of the released code; a single one holds no round.
+        """
         for _ in range(_JUMP):
             for client in clients:
                 samples, labels = client.get_next_batch()
@@ -95,7 +101,12 @@ class Peer:
             client.save_last_global_model(model)
 
     def _make_clients(self, work: Workload, device: torch.device) -> list[Any]:
-        """Makes clients of the released code on our data: in task two, with full memories."""
+        """Makes clients of the released code on our data: in task two, with full memories.
+
+        Args:
+            work: The workload, with the number of clients.
+            device: The device on which they learn.
+        """
         args = Namespace(
             dataset_name="cifar10" if work.images else "newsgroup",
             device=str(device),
@@ -124,6 +135,7 @@ class Peer:
         now = work.current(y)
 
         def stream() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+            """Returns an endless iterator over mini-batches (x, y) of the current task."""
             batches = list(zip(torch.split(x[now], 10), torch.split(y[now], 10), strict=True))
             return itertools.cycle([batch for batch in batches if len(batch[1]) == 10])
 
@@ -145,7 +157,7 @@ class Peer:
 
 
 class _Unchanged(ModuleType):
-    """Stands in for torchvision's transforms: each transform leaves samples as they are."""
+    """A stand-in for torchvision's transforms: each transform leaves samples as they are."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -154,7 +166,14 @@ class _Unchanged(ModuleType):
 
 
 def _replace_missing(name: str) -> bool:
-    """Replaces a module that cannot be imported by a stand-in; tells whether it did."""
+    """Replaces a module that cannot be imported by a stand-in, now or in an earlier call.
+
+    Args:
+        name: The name of the module.
+
+    Returns:
+        Whether the module is a stand-in.
+    """
     if isinstance(sys.modules.get(name), MagicMock):
         return True
     try:

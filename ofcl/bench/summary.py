@@ -29,7 +29,7 @@ GROWTH: dict[str, tuple[Any, ...]] = {
 
 @dataclass
 class Measurements:
-    """Milliseconds of a mini-batch of one client, rounds included.
+    """The measured milliseconds of a mini-batch of one client, rounds included.
 
     Attributes:
         machine: The device, the threads and the versions.
@@ -37,7 +37,7 @@ class Measurements:
         whole: The milliseconds of each method.
         parts: The milliseconds of each part of each method: method → part → ms.
         growth: The milliseconds for each size: dimension (`GROWTH`) → method → size → ms.
-        peer: The milliseconds of each method in the paper's released code.
+        peer: The milliseconds of each method in the paper's released code; empty: not measured.
     """
 
     machine: dict[str, Any]
@@ -67,9 +67,9 @@ def measure(
         work: The workload; its method is replaced by each of `methods`.
         methods: The names of the methods.
         seconds: The least time of each measurement.
-        grow: The dimensions of `GROWTH` that are varied.
-        against: A checkout of the paper's code, to be measured too.
-        tell: Is given a line before each measurement.
+        grow: The dimensions of `GROWTH` in which the workload's size is varied.
+        against: A checkout of the paper's code, to be measured too; None: it is not.
+        tell: Gets a line before each measurement.
     """
     for dimension in grow:
         _values(dimension, work)
@@ -94,7 +94,12 @@ def measure(
 
 
 def _values(dimension: str, work: Workload) -> tuple[Any, ...]:
-    """Gives the sizes to measure in a dimension; none if the workload does not have it."""
+    """Returns the sizes to measure in a dimension; empty for the side of samples that are vectors.
+
+    Args:
+        dimension: The name of the dimension; one that is not in `GROWTH` raises an error.
+        work: The workload.
+    """
     if dimension not in GROWTH:
         raise OfclError(f"unknown dimension '{dimension}'; known: {', '.join(GROWTH)}")
     if dimension == "side" and not work.images:
@@ -103,12 +108,12 @@ def _values(dimension: str, work: Workload) -> tuple[Any, ...]:
 
 
 def grown(work: Workload, dimension: str, value: int) -> Workload:
-    """Changes the size of a workload in one dimension.
+    """Returns a workload of another size in one dimension.
 
     Args:
         work: The workload.
         dimension: The dimension, one of `GROWTH`.
-        value: The new size.
+        value: The new size. With many classes, the memory grows too, to two samples of each.
     """
     if dimension == "side":
         return replace(work, shape=(work.shape[0], value, value))
@@ -118,7 +123,11 @@ def grown(work: Workload, dimension: str, value: int) -> Workload:
 
 
 def _machine(device: str) -> dict[str, Any]:
-    """Describes the device, the threads and the versions."""
+    """Returns the name of the device, the number of threads, and the versions of PyTorch and ofcl.
+
+    Args:
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+    """
     found = find_device(device)
     name = torch.cuda.get_device_name(found) if found.type == "cuda" else platform.machine()
     return {
@@ -130,10 +139,10 @@ def _machine(device: str) -> dict[str, Any]:
 
 
 def draw(measured: Measurements, path: Path) -> None:
-    """Draws the times against the sizes with which they grow; needs matplotlib.
+    """Draws the times against the sizes of the workload, and saves the figure; needs matplotlib.
 
     Args:
-        measured: The measurements.
+        measured: The measurements, of which `growth` is drawn.
         path: The file of the figure; its suffix says in which format.
     """
     try:

@@ -35,7 +35,7 @@ WARM_UP = 2  # rounds before the measurement
 
 @dataclass(frozen=True)
 class Workload:
-    """Describes the work that is timed: the method, the sizes, the device.
+    """The work that is timed: the method, the sizes, the device.
 
     Args:
         method: The method's name.
@@ -43,7 +43,7 @@ class Workload:
         clients: The number of clients.
         shape: The shape of a sample: (channels, height, width), or (length,).
         classes: The number of classes.
-        device: Auto, cpu, cuda or cuda:N.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
         settings: Other settings by name.
     """
 
@@ -61,19 +61,19 @@ class Workload:
         return len(self.shape) > 1
 
     def current(self, y: Tensor) -> Tensor:
-        """Gives a mask of the samples of the current task, the second half of the classes.
+        """Returns a mask (n,) of the samples of the current task: the second half of the classes.
 
         Args:
-            y: The class of each sample.
+            y: The class (n,) of each sample.
         """
         return y >= self.classes // 2
 
 
 def random_dataset(work: Workload) -> Dataset:
-    """Draws random samples, at least twice as many as a client remembers.
+    """Makes a dataset of random samples, with at least twice as many as a client remembers.
 
     Args:
-        work: The workload.
+        work: The workload, with shape and classes of the samples.
     """
     batch_size = int(work.settings.get("batch_size", 10))
     draw, train = generator(0, "bench"), max(FEWEST, 2 * work.memory, 4 * batch_size)
@@ -93,7 +93,7 @@ class EndlessStream:
 
     Args:
         dataset: The samples.
-        work: The workload.
+        work: The workload, which says which classes are of the current task.
         batch_size: The number of samples of a mini-batch.
     """
 
@@ -110,22 +110,22 @@ class EndlessStream:
         )
 
     def ready(self) -> bool:
-        """Gives True: the next mini-batch is always ready."""
+        """Returns True: the next mini-batch is always ready."""
         return True
 
     def next_task(self) -> int | None:
-        """Gives 0: all mini-batches are of the first task for the client."""
+        """Returns 0: the client's task never changes."""
         return 0
 
     def __next__(self) -> Batch:
         return next(self._batches)
 
     def notices(self) -> list[Event]:
-        """Gives an empty list: this stream has no notices."""
+        """Returns an empty list: this stream has no notices."""
         return []
 
     def state(self) -> State:
-        """Gives an empty state: a benchmark is not saved."""
+        """Returns an empty state: a benchmark is not saved."""
         return {}
 
     def load_state(self, state: State) -> None:
@@ -133,12 +133,12 @@ class EndlessStream:
 
 
 def fill(memory: Memory, dataset: Dataset, work: Workload) -> None:
-    """Fills a memory with samples of all classes.
+    """Fills a memory with samples of both tasks, without scoring them.
 
     Args:
         memory: The memory.
         dataset: The samples.
-        work: The workload.
+        work: The workload, which says which classes are of the current task.
     """
     policy, key = memory.policy, random_key(generator(0, "fill"))
     memory.policy = Policy(key, balanced=policy.balanced)  # to score all samples would take long
@@ -174,7 +174,12 @@ class Bench:
         self._events = federate(self.engine, self.server)
 
     def _client(self, work: Workload, number: int) -> Client:
-        """Builds a client with an endless stream and a full memory."""
+        """Builds a client with an endless stream and a full memory.
+
+        Args:
+            work: The workload.
+            number: The client's number.
+        """
         nothing = HeldOut(self.dataset.x_test, self.dataset.y_test, [])
         client = build_client(
             self.settings,
@@ -189,7 +194,7 @@ class Bench:
         return client
 
     def run(self, rounds: int) -> None:
-        """Lets the clients learn for some more rounds.
+        """Lets the clients learn for some more rounds, and waits until the device is done.
 
         Args:
             rounds: The number of rounds.
@@ -199,10 +204,10 @@ class Bench:
         synchronise(self.device)
 
     def milliseconds(self, seconds: float) -> float:
-        """Measures the milliseconds of a mini-batch of one client, rounds included.
+        """Measures the mean milliseconds of a mini-batch of one client, rounds included.
 
         Args:
-            seconds: The least time to measure for.
+            seconds: The least time to measure for, after some rounds to warm up.
         """
         self.run(WARM_UP)
         gc.collect()  # objects of earlier workloads would be freed while this one is timed
@@ -211,11 +216,11 @@ class Bench:
 
 
 def seconds_per_round(run_round: Callable[[], None], seconds: float) -> float:
-    """Measures the seconds of a round, as a mean over some rounds.
+    """Measures the mean seconds of a round, with the mini-batches before it.
 
     Args:
         run_round: Runs one round, and waits until the device is done.
-        seconds: The least time to measure for.
+        seconds: The least time to measure for; at least one round is run.
     """
     rounds, start = 0, time.perf_counter()
     while rounds < 1 or time.perf_counter() - start < seconds:
