@@ -44,7 +44,7 @@ def check_aggregation(aggregate: Aggregation) -> None:
 
 
 def _make_model(number: int) -> Tensors:
-    """Draws the tensors of a small model; each number gives another one."""
+    """Draws the tensors of a small model; each number gives another model."""
     draw = generator(number, "aggregation contract")
     return {name: torch.randn(shape, generator=draw) for name, shape in SHAPES.items()}
 
@@ -61,7 +61,13 @@ def _make_updates(clients: int) -> list[Update]:
 def _check_model_of(
     aggregate: Aggregation, updates: Sequence[Update], previous: Tensors | None
 ) -> None:
-    """Requires a finite model with the updates' tensors, and that the inputs stay as they were."""
+    """Requires a finite model with the updates' tensors, and that the inputs stay as they were.
+
+    Args:
+        aggregate: The function to check.
+        updates: The updates that it is given.
+        previous: The previous model that it is given, or None.
+    """
     given = [update.state for update in updates] + ([previous] if previous else [])
     before = [{name: value.clone() for name, value in model.items()} for model in given]
     model = aggregate(updates, previous)
@@ -90,7 +96,13 @@ def _check_model_of(
 def _check_order(
     aggregate: Aggregation, updates: Sequence[Update], previous: Tensors | None
 ) -> None:
-    """Requires the same model if the clients come in reverse order."""
+    """Requires the same model if the clients come in reverse order.
+
+    Args:
+        aggregate: The function to check.
+        updates: The updates that it is given.
+        previous: The previous model that it is given, or None.
+    """
     model, reversed_model = aggregate(updates, previous), aggregate(updates[::-1], previous)
     for name, value in model.items():
         require(
@@ -100,7 +112,12 @@ def _check_order(
 
 
 def _check_equal_updates(aggregate: Aggregation, updates: Sequence[Update]) -> None:
-    """Requires that equal updates give their common model."""
+    """Requires that updates with the same model give this model.
+
+    Args:
+        aggregate: The function to check.
+        updates: Updates whose models are replaced by that of the first.
+    """
     common = updates[0].state
     for previous in (None, common):
         model = aggregate([replace(update, state=common) for update in updates], previous)

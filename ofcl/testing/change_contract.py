@@ -71,14 +71,22 @@ def _make_samples(n: int, shape: Sequence[int]) -> Tensor:
 
 
 def _check_both_steps(change: Change, x: Tensor) -> Tensor:
-    """Checks drawing and applying; gives the changed samples."""
+    """Checks `draw` and `apply` of a change on samples x (n, …); returns the changed samples."""
     with untouched_generators("a change"):
         draws = _check_draws(change, x.shape)
         return _check_apply(change, x, draws)
 
 
 def _check_draws(change: Change, shape: torch.Size) -> Tensor:
-    """Checks the promises of `draw` and `draw_many`; gives the drawn numbers."""
+    """Checks the promises of `draw` and `draw_many`.
+
+    Args:
+        change: The change to check.
+        shape: The shape of a mini-batch (n, …).
+
+    Returns:
+        The numbers for a first mini-batch.
+    """
     one_by_one, again, at_once = (generator(0, "draws of a change") for _ in range(3))
     draws = [change.draw(shape, one_by_one) for _ in range(3)]
     first, n = draws[0], shape[0]
@@ -110,7 +118,13 @@ def _check_draws(change: Change, shape: torch.Size) -> Tensor:
 
 
 def _check_apply(change: Change, x: Tensor, draws: Tensor) -> Tensor:
-    """Checks the promises of `apply`; gives the changed samples."""
+    """Checks the promises of `apply`; returns the changed samples.
+
+    Args:
+        change: The change to check.
+        x: The samples (n, …).
+        draws: The numbers that `draw` returned for them.
+    """
     x_before, draws_before = x.clone(), draws.clone()
     changed = change.apply(x, draws)
     require(

@@ -16,7 +16,7 @@ from ofcl.state import State, flatten, unflatten
 
 
 class ContractBroken(AssertionError):
-    """A part does not keep a promise of its contract."""
+    """The error for a part that does not keep a promise of its contract."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -42,10 +42,10 @@ def find_difference(first: Any, second: Any, where: str = "") -> str | None:
     Args:
         first: Dictionaries and lists of tensors, arrays and plain values.
         second: Values to compare with the first.
-        where: The path to these values, with which the result begins.
+        where: The path to these values in larger ones, with which the result begins.
 
     Returns:
-        The path of the difference; None if there is none. Two NaNs count as equal.
+        The path of the difference; None if the values are the same. Two NaNs count as equal.
     """
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         first, second = torch.from_numpy(first), torch.from_numpy(second)
@@ -82,14 +82,14 @@ def save_and_read(state: State, part: str) -> State:
     The format knows only tensors and plain values.
 
     Args:
-        state: The state.
-        part: The name of the part, for the message.
+        state: The state of a part.
+        part: The name of the part, for the error's message.
 
     Returns:
         A copy of the state, as it would be read from a checkpoint.
 
     Raises:
-        ContractBroken: If the state has other values.
+        ContractBroken: If the state has values that are neither tensors nor plain.
     """
     try:
         tensors, tree = flatten(state)
@@ -104,10 +104,13 @@ def save_and_read(state: State, part: str) -> State:
 
 @contextmanager
 def untouched_generators(part: str) -> Iterator[None]:
-    """Requires that a block of code leaves the global random generators as they were.
+    """Requires that the code within the context leaves the global random generators as they were.
 
     Args:
-        part: The name of the part that runs, for the message.
+        part: The name of the part that runs, for the error's message.
+
+    Raises:
+        ContractBroken: If the code has drawn from a global generator.
     """
     before = _global_generators()
     yield
@@ -120,7 +123,7 @@ def untouched_generators(part: str) -> Iterator[None]:
 
 
 def _global_generators() -> dict[str, Any]:
-    """Gives the states of the global random generators, by library."""
+    """Returns the states of the global random generators, by library."""
     return {
         "torch": torch.get_rng_state(),
         "numpy": np.random.get_state(),

@@ -43,6 +43,7 @@ def make_blobs(
     centres = torch.randn(classes, features, generator=draw) * 2
 
     def part(n: int) -> tuple[Tensor, Tensor]:
+        """Draws n samples of each class; returns them and their classes."""
         y = torch.arange(classes).repeat_interleave(n)
         return centres[y] + 0.3 * torch.randn(len(y), features, generator=draw), y
 
@@ -72,6 +73,7 @@ def make_images(
     draw = generator(seed, "images")
 
     def part(n: int) -> tuple[Tensor, Tensor]:
+        """Draws n images of each class; returns them and their classes."""
         y = torch.arange(classes).repeat_interleave(n)
         x = torch.randint(0, 80, (len(y), channels, side, side), generator=draw)
         for i, c in enumerate(y.tolist()):

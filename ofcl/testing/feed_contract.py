@@ -17,7 +17,7 @@ MakeFeed = Callable[[], Feed]
 def check_feed(make: MakeFeed, most: int = 20) -> None:
     """Checks that a feed brings every sample once, also if it is opened again in the middle.
 
-    A feed with `rereads` skips the samples that were learned when it is opened again. Any other
+    A feed with `rereads` that is opened again skips the samples that were taken before. Any other
     feed goes on with the sample that comes next.
 
     Args:
@@ -26,7 +26,7 @@ def check_feed(make: MakeFeed, most: int = 20) -> None:
         most: How many samples are checked, as a feed may have no end.
 
     Raises:
-        ContractBroken: If it does not keep one of its promises.
+        ContractBroken: If the feed does not keep one of its promises.
     """
     with untouched_generators("a feed"):
         feed = make()
@@ -42,9 +42,11 @@ def check_feed(make: MakeFeed, most: int = 20) -> None:
 
 
 def _read(arrivals: Iterator[list[Sample]], most: int) -> list[Sample]:
-    """Reads samples until there are `most` of them, or the feed has ended.
+    """Reads samples until there are at least `most` of them, or the feed has ended.
 
-    A feed gives [] while no sample has arrived.
+    Args:
+        arrivals: The opened feed; it yields [] while no sample has arrived.
+        most: How many samples to read.
     """
     samples: list[Sample] = []
     deadline = time.monotonic() + PATIENCE
@@ -65,7 +67,7 @@ def _read(arrivals: Iterator[list[Sample]], most: int) -> list[Sample]:
 
 
 def _check_rows(samples: list[Sample]) -> None:
-    """Requires that the row numbers of each source count up."""
+    """Requires that the row numbers of each source rise from sample to sample."""
     last: dict[str, int] = {}
     for sample in samples:
         before = last.get(sample.source, -1)
@@ -78,17 +80,23 @@ def _check_rows(samples: list[Sample]) -> None:
 
 
 def _count_taken(samples: list[Sample]) -> dict[str, int]:
-    """Counts the rows of each source up to the last of these samples, as `Feed.open` takes it."""
+    """Returns, for each source, how many rows these samples have used up, for `Feed.open`."""
     return {sample.source: sample.row + 1 for sample in samples}
 
 
 def _plain(sample: Sample) -> list[Any]:
-    """Lists the fields of a sample, to compare them."""
+    """Returns the fields of a sample as a list, which can be compared."""
     return [sample.x, sample.label, sample.task, sample.source, sample.row, sample.problem]
 
 
 def _require_rest(rest: list[Sample], expected: list[Sample], promise: str) -> None:
-    """Requires that exactly the expected samples came."""
+    """Requires that exactly the expected samples came.
+
+    Args:
+        rest: The samples that came.
+        expected: The samples that were expected.
+        promise: The promise to be kept, for the error's message.
+    """
     wanted, came = ([_plain(sample) for sample in samples] for samples in (expected, rest))
     different = find_difference(wanted, came)
     require(
@@ -99,7 +107,16 @@ def _require_rest(rest: list[Sample], expected: list[Sample], promise: str) -> N
 
 
 def _check_reopened(make: MakeFeed, samples: list[Sample], middle: int, most: int) -> None:
-    """Opens a feed again after some samples: a new one, as in a new process, and the same one."""
+    """Requires that a feed that is opened again brings the samples behind those taken before.
+
+    It is checked with a new feed, as in a new process, and with the same feed.
+
+    Args:
+        make: Makes the feed at its beginning.
+        samples: The samples of the feed.
+        middle: How many samples were taken before.
+        most: How many samples are checked, with those taken before.
+    """
     taken = _count_taken(samples[:middle])
     feed = make()
     _read(feed.open({}), middle)
@@ -113,7 +130,14 @@ def _check_reopened(make: MakeFeed, samples: list[Sample], middle: int, most: in
 
 
 def _check_continued(make: MakeFeed, samples: list[Sample], middle: int, most: int) -> None:
-    """Opens a feed again that cannot reread: it must go on with the next sample."""
+    """Requires that a feed that cannot reread goes on with its next sample when it is opened again.
+
+    Args:
+        make: Makes the feed at its beginning.
+        samples: The samples of the feed.
+        middle: How many samples are taken before, at least.
+        most: How many samples are checked, with those taken before.
+    """
     feed = make()
     first = _read(feed.open({}), middle)
     save_and_read(feed.known, "a feed (`known`)")

@@ -34,7 +34,7 @@ MakePolicy = Callable[[PolicyParts], Policy]
 
 
 def check_policy(make_policy: MakePolicy) -> None:
-    """Checks that a memory with this policy keeps its promises, with different settings.
+    """Checks that a memory with a policy keeps its promises, with several values of the settings.
 
     Keys are finite numbers, one for each sample; random keys come from the given generator. The
     memory keeps the promises of `check_memory`.
@@ -52,9 +52,17 @@ def check_policy(make_policy: MakePolicy) -> None:
 def _check_policy_with(
     make_policy: MakePolicy, rescore: Rekey, keep: Keep, scale: Literal["raw", "rank"]
 ) -> None:
-    """Checks a policy with these values of the settings."""
+    """Checks a policy that is made with these values of the settings.
+
+    Args:
+        make_policy: Makes the policy of a client.
+        rescore: When remembered samples are scored again.
+        keep: Which samples of a class stay.
+        scale: Whether scores are compared as they are, or by their rank.
+    """
 
     def make_memory() -> Memory:
+        """Makes an empty memory with the policy."""
         draws = generator(0, "memory of a policy")
         policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore, scale=scale))
         return Memory(SIZE, policy, draws)
@@ -70,7 +78,7 @@ def _check_policy_with(
 
 
 def _make_scorer(score: str) -> Scorer:
-    """Makes a scorer with a small random model."""
+    """Makes a scorer with a small random model, by the name of a score."""
     with private(0, "model of a policy"):
         model = MLP(FEATURES, 4, CLASSES)
     return Scorer(
@@ -85,8 +93,8 @@ def _make_scorer(score: str) -> Scorer:
 def check_memory(make: Callable[[], Memory]) -> None:
     """Checks that a memory never has too many samples, none twice, and none that did not come.
 
-    If its policy is balanced and its rule `even`, classes are as even as the stream allows, and the
-    memory fills up. A memory that loads the saved state of another goes on bit for bit like it.
+    With the rule `even`, the memory fills up and, if its policy is balanced, classes are as even as
+    the stream allows. A memory that loads the saved state of another goes on bit for bit like it.
 
     Args:
         make: Makes an empty memory, the same each time; it has room for at least five samples, and
@@ -110,7 +118,10 @@ def check_memory(make: Callable[[], Memory]) -> None:
 
 
 def _make_batches() -> list[Batch]:
-    """Makes mini-batches in which the first number of each sample is its place in the stream."""
+    """Makes mini-batches in which the first number of each sample is its place in the stream.
+
+    They have two tasks, rare classes, and a class of which only one sample comes.
+    """
     draw, batches, arrived = generator(0, "stream for a memory"), [], 0
     for number in range(BATCHES):
         n, task = 1 + number % 5, number * 2 // BATCHES  # two tasks
@@ -126,7 +137,13 @@ def _make_batches() -> list[Batch]:
 
 
 def _offer(memory: Memory, number: int, batch: Batch) -> None:
-    """Offers a mini-batch to a memory; now and then a round passes before it."""
+    """Offers a mini-batch to a memory; before every fourth one, a round passes.
+
+    Args:
+        memory: The memory.
+        number: The number of the mini-batch, from 0.
+        batch: The mini-batch.
+    """
     if number % BATCHES_BETWEEN_ROUNDS == BATCHES_BETWEEN_ROUNDS - 1:
         memory.before_round()
         memory.after_round()
@@ -134,7 +151,12 @@ def _offer(memory: Memory, number: int, batch: Batch) -> None:
 
 
 def _check_contents(memory: Memory, stream: list[int]) -> None:
-    """Requires that a memory is not too full, and has only samples of the stream, none twice."""
+    """Requires that a memory is not too full, and has only samples of the stream, none twice.
+
+    Args:
+        memory: The memory.
+        stream: The class of each sample that was offered, in order.
+    """
     samples = memory.samples
     ids = samples.id.tolist()
     require(
@@ -157,7 +179,12 @@ def _check_contents(memory: Memory, stream: list[int]) -> None:
 
 
 def _check_full(memory: Memory, stream: list[int]) -> None:
-    """Requires that a memory is as full as it can be and, if balanced, even over the classes."""
+    """Requires that a memory is as full as it can be and, if balanced, even over the classes.
+
+    Args:
+        memory: The memory.
+        stream: The class of each sample that was offered, in order.
+    """
     room = min(memory.size, len(stream))
     require(
         len(memory) == room,
@@ -178,7 +205,13 @@ def _check_full(memory: Memory, stream: list[int]) -> None:
 
 
 def _check_saved(make: Callable[[], Memory], batches: Sequence[Batch], middle: int) -> None:
-    """Compares a memory with one that has loaded its state, while both go on."""
+    """Requires that a memory that has loaded another's state goes on like it.
+
+    Args:
+        make: Makes an empty memory.
+        batches: The mini-batches that are offered.
+        middle: After how many mini-batches the state is saved and loaded.
+    """
     first, second = make(), make()
     for number, batch in enumerate(batches[:middle]):
         _offer(first, number, batch)

@@ -34,13 +34,13 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
     - A run keeps the promises of `check_run`, and there are rounds.
     - The same seed gives the same run, another seed another one.
     - A run that is stopped, and resumed from its directory, ends bit for bit like one that was not.
-    - Only the model's tensors, counts and further tensors leave a client; none of these tensors
-      has one of the client's samples in it.
+    - Only the model's tensors, counts and further tensors leave a client; none of the further
+      tensors has one of the client's samples in it.
     - Classes that nobody announced are learned, or refused with an `OfclError`.
 
     Args:
         method: The method; it need not be in `ofcl.methods.METHODS`.
-        dataset: The dataset; by default small images for a generative method, else small vectors.
+        dataset: The dataset; None: small images for a generative method, else small vectors.
         settings: Settings by name, in place of those of a tiny run.
 
     Raises:
@@ -68,7 +68,7 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
 
 @contextmanager
 def _named(method: Method) -> Iterator[str]:
-    """Gives the name of a method; one without a name is in `METHODS` within the context."""
+    """Yields the name of a method in `METHODS`, to which it is added for the context if needed."""
     names = [name for name, known in METHODS.items() if known is method]
     if names:
         yield names[0]
@@ -81,7 +81,15 @@ def _named(method: Method) -> Iterator[str]:
 
 
 def _check_stopped_run(whole: Run, dataset: Dataset, path: Path) -> None:
-    """Stops a run twice, as if its process were killed, and compares its end with a whole run."""
+    """Requires that a run that is stopped twice and resumed ends like a whole one.
+
+    It is stopped without saving, as if its process were killed.
+
+    Args:
+        whole: The whole run, which has ended.
+        dataset: The data of both runs.
+        path: The directory for the run that is stopped.
+    """
     events = whole.events
     first = _run_until(Run(whole.settings, dataset, path), 2 * len(events) // 3)
     different = find_difference(events[: len(first)], first)
@@ -102,7 +110,12 @@ def _check_stopped_run(whole: Run, dataset: Dataset, path: Path) -> None:
 
 
 def _run_until(run: Run, count: int) -> list[Event]:
-    """Iterates over a run for so many events, and leaves it without saving anything."""
+    """Iterates over a run up to a number of events, leaves it without saving, and returns them.
+
+    Args:
+        run: The run.
+        count: The number of events.
+    """
     iterator, events = iter(run), []
     for event in iterator:
         events.append(event)
@@ -113,7 +126,7 @@ def _run_until(run: Run, count: int) -> list[Event]:
 
 
 def _end_of(path: Path) -> dict[str, Any]:
-    """Reads the result and the last state of a run, without its seconds, which may differ."""
+    """Reads the result and the last state from a run directory, without the seconds it took."""
     result = RunDirectory(path).result()
     checkpoint = load_checkpoint(path / "checkpoint", print)
     assert result is not None
@@ -122,7 +135,13 @@ def _end_of(path: Path) -> dict[str, Any]:
 
 
 def _check_other_seed(whole: Run, dataset: Dataset) -> None:
-    """Runs the first task with another seed, and checks the updates of each round."""
+    """Requires that another seed gives other losses; checks the updates of each round, too.
+
+    Args:
+        whole: A run that has ended; the other run has the next seed, and stops after its first
+            task.
+        dataset: The data of both runs.
+    """
     settings = whole.settings.model_copy(update={"seed": whole.settings.seed + 1})
     run, losses = Run(settings, dataset), []
     samples = dataset.prepare(dataset.x_train)
@@ -143,7 +162,12 @@ def _check_other_seed(whole: Run, dataset: Dataset) -> None:
 
 
 def _check_updates(run: Run, samples: Tensor) -> None:
-    """Requires that updates have only the model's tensors, and others without a sample in them."""
+    """Requires that each client's update has only tensors of the model, and extras without samples.
+
+    Args:
+        run: The run, just after a round.
+        samples: All samples that the clients may have.
+    """
     numel = samples[0].numel()
     for client in run.clients:
         update, names = client.update(), client.model.state_dict().keys()
@@ -164,7 +188,15 @@ def _check_updates(run: Run, samples: Tensor) -> None:
 
 
 def _pieces(values: Tensor, numel: int) -> set[bytes]:
-    """Cuts a tensor into pieces of the size of a sample, to look for samples in it."""
+    """Cuts a tensor into pieces of a sample's size, to look for samples among them.
+
+    Args:
+        values: The tensor.
+        numel: The number of values of a sample.
+
+    Returns:
+        The pieces as bytes; empty if the tensor's size is no multiple of a sample's.
+    """
     if values.numel() % numel:
         return set()
     pieces = values.detach().cpu().float().reshape(-1, numel).numpy()
@@ -172,7 +204,12 @@ def _pieces(values: Tensor, numel: int) -> set[bytes]:
 
 
 def _check_new_classes(values: dict[str, Any], dataset: Dataset) -> None:
-    """Runs on streams that bring new classes, one after the other, without announcing them."""
+    """Requires that a run on streams learns classes that nobody announced, or refuses them.
+
+    Args:
+        values: The settings of the run by name.
+        dataset: The data of which the streams are made, class after class.
+    """
     clients = int(values["clients"])
     values = {name: v for name, v in values.items() if name not in ("tasks", "checkpoint_every")}
     rows_of = [(dataset.y_train == c).nonzero()[:, 0].tolist() for c in range(len(dataset.labels))]

@@ -28,9 +28,9 @@ Build = Callable[[ModelSize], nn.Module]
 def check_model(build: Build, size: ModelSize = SMALL) -> None:
     """Checks that a function builds models that a run can learn with.
 
-    A model has a linear `head` over the classes, which can grow. It gives finite logits, also for a
-    single sample. Its first weights come from the seed, and nothing is drawn from the global
-    generators. Loaded from its saved state, it gives the same logits.
+    A model has a linear `head` over the classes, which can grow. It computes finite logits, also
+    for a single sample. Its first weights come from the seed, and nothing is drawn from the global
+    generators. A model that loads another's saved state computes the same logits.
 
     Args:
         build: Builds the module, as in `ofcl.models.Model`.
@@ -52,7 +52,13 @@ def check_model(build: Build, size: ModelSize = SMALL) -> None:
 
 
 def _build(build: Build, size: ModelSize, seed: int) -> nn.Module:
-    """Builds a model from a seed, without touching the global generators."""
+    """Builds a model from a seed, without touching the global generators.
+
+    Args:
+        build: Builds the module.
+        size: The sizes to build it with.
+        seed: The seed of its first weights.
+    """
     with private(seed, "model"):
         return build(size)
 
@@ -65,7 +71,13 @@ def _evaluate(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def _check_seed(build: Build, size: ModelSize, model: nn.Module) -> None:
-    """Requires that the same seed builds the same model, and another seed another one."""
+    """Requires that the same seed builds the same model, and another seed another one.
+
+    Args:
+        build: Builds the module.
+        size: The sizes to build it with.
+        model: The model that was built from the seed 0.
+    """
     again, other = (_build(build, size, seed).state_dict() for seed in (0, 1))
     different = find_difference(dict(model.state_dict()), dict(again))
     require(
@@ -94,7 +106,13 @@ def _check_head(model: nn.Module, size: ModelSize) -> None:
 
 
 def _check_forward(model: nn.Module, x: Tensor, classes: int) -> None:
-    """Requires finite logits in evaluation mode, which depend on each sample alone."""
+    """Requires finite logits in evaluation mode, each of which depends on its own sample alone.
+
+    Args:
+        model: The model, which must not change.
+        x: Samples (n, …).
+        classes: The number of classes.
+    """
     x_before, state_before = x.clone(), copy.deepcopy(model.state_dict())
     logits = _evaluate(model, x)
     require(
@@ -121,7 +139,13 @@ def _check_forward(model: nn.Module, x: Tensor, classes: int) -> None:
 
 
 def _check_learning(model: nn.Module, x: Tensor, classes: int) -> None:
-    """Requires finite gradients, also for the head."""
+    """Requires finite gradients of the cross-entropy, also for the head.
+
+    Args:
+        model: The model.
+        x: Samples (n, …).
+        classes: The number of classes.
+    """
     logits = model.train()(x)
     y = torch.arange(len(x)) % classes
     F.cross_entropy(logits, y).backward()  # type: ignore[no-untyped-call]
@@ -136,7 +160,13 @@ def _check_learning(model: nn.Module, x: Tensor, classes: int) -> None:
 
 
 def _check_saved(model: nn.Module, other: nn.Module, x: Tensor) -> None:
-    """Requires that another model gives the same logits after it has loaded this one's state."""
+    """Requires that another model computes the same logits after it has loaded the model's state.
+
+    Args:
+        model: The model.
+        other: A model of the same sizes with other weights.
+        x: Samples (n, …).
+    """
     other.load_state_dict(save_and_read(dict(model.state_dict()), "a model"))
     require(
         torch.equal(_evaluate(other, x), _evaluate(model, x)),
@@ -146,7 +176,13 @@ def _check_saved(model: nn.Module, other: nn.Module, x: Tensor) -> None:
 
 
 def _check_growth(model: nn.Module, x: Tensor, classes: int) -> None:
-    """Requires that a head that grows keeps the logits of the old classes."""
+    """Requires that the logits of old classes stay the same when the head grows.
+
+    Args:
+        model: The model.
+        x: Samples (n, …).
+        classes: The number of classes before it grows.
+    """
     before = _evaluate(model, x)
     grow_head(model, classes + 2, seed=0)
     after = _evaluate(model, x)

@@ -55,7 +55,12 @@ def check_run(run: Run) -> Result:
 
 
 def _check_event(event: Event, min_clients: int) -> None:
-    """Requires finite losses, and rounds with enough clients."""
+    """Requires finite losses, and rounds with enough clients that send and receive.
+
+    Args:
+        event: An event of the run.
+        min_clients: The least number of clients of a round.
+    """
     if isinstance(event, Learned):
         require(
             math.isfinite(event.loss) and 0 <= event.correct <= event.samples,
@@ -111,7 +116,7 @@ def _check_memories(run: Run) -> None:
 
 
 def _check_result(run: Run) -> Result:
-    """Requires an accuracy from 0 to 100 percent; gives the result."""
+    """Requires an accuracy from 0 to 100 percent, if the run is tested; returns the result."""
     result = run.result()
     require(
         result.A is None or 0 <= result.A <= 100,

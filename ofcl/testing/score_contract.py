@@ -15,7 +15,7 @@ VIEWS, SAMPLES, CLASSES = 4, 6, 5
 def check_score(score: Score) -> None:
     """Checks that a function is a score.
 
-    It gives a finite number for each sample, which is larger where the model is less certain. The
+    It returns a finite number for each sample, which is larger where the model is less certain. The
     number depends on the logits of this sample's copies alone. The function draws no random numbers
     and does not change its input.
 
@@ -35,7 +35,12 @@ def check_score(score: Score) -> None:
 
 
 def _check_numbers(score: Score, logits: Tensor) -> None:
-    """Requires a finite number for each sample, and the same when it is called again."""
+    """Requires a finite number for each sample, and the same numbers in a second call.
+
+    Args:
+        score: The score to check.
+        logits: The logits (views, n, classes), which must not change.
+    """
     before = logits.clone()
     scores = score(logits)
     shape, n = tuple(logits.shape), logits.shape[1]
@@ -57,7 +62,12 @@ def _check_numbers(score: Score, logits: Tensor) -> None:
 
 
 def _check_samples_apart(score: Score, logits: Tensor) -> None:
-    """Requires that a sample's score does not depend on the other samples."""
+    """Requires that a sample's score does not depend on the other samples.
+
+    Args:
+        score: The score to check.
+        logits: The logits (views, n, classes).
+    """
     scores = score(logits)
     require(
         almost_equal(score(logits.flip(1)), scores.flip(0)),

@@ -25,7 +25,7 @@ def check_stream(make: MakeStream, most: int = 30) -> None:
         most: How many mini-batches are checked, as a stream may have no end.
 
     Raises:
-        ContractBroken: If it does not keep one of its promises.
+        ContractBroken: If the stream does not keep one of its promises.
     """
     with untouched_generators("a stream"):
         stream = make()
@@ -43,7 +43,12 @@ def check_stream(make: MakeStream, most: int = 30) -> None:
 
 
 def _take(stream: Stream, before: list[Batch]) -> Batch | None:
-    """Takes the next mini-batch and checks it; None: the stream has ended."""
+    """Takes the next mini-batch of a stream and checks it; returns None if the stream has ended.
+
+    Args:
+        stream: The stream.
+        before: The mini-batches that were taken before; tasks must not go back.
+    """
     _wait_for(stream)
     announced = stream.next_task()
     require(isinstance(stream.notices(), list), "the notices of a stream are a list of events")
@@ -70,7 +75,7 @@ def _take(stream: Stream, before: list[Batch]) -> Batch | None:
 
 
 def _wait_for(stream: Stream) -> None:
-    """Waits until a stream has its next mini-batch, or its end."""
+    """Waits until a stream has its next mini-batch or has ended; after 10 seconds, raises an error."""
     deadline = time.monotonic() + PATIENCE
     while not stream.ready():
         require(
@@ -81,7 +86,7 @@ def _wait_for(stream: Stream) -> None:
 
 
 def _check_end(stream: Stream) -> None:
-    """Requires that a stream without a next task has ended, and stays so."""
+    """Requires that a stream without a next task yields no mini-batch, and never has one again."""
     ended = False
     try:
         next(stream)
@@ -92,7 +97,7 @@ def _check_end(stream: Stream) -> None:
 
 
 def _check_batch(batch: Batch) -> None:
-    """Requires finite samples, and a class for each."""
+    """Requires finite samples, and a class for each sample."""
     n = len(batch.y)
     require(
         n > 0 and len(batch.x) == n,
