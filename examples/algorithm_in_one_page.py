@@ -52,7 +52,10 @@ class Client:
 
 
 def train(client, x, y, task):
-    """Takes gradient steps on a mini-batch (x, y), and on samples of past tasks in the memory."""
+    """Takes the client's gradient steps on a mini-batch of the task: x (n, features), classes y (n,).
+
+    Each step also replays samples from the client's memory that came in other tasks.
+    """
     past = (client.memory_y != EMPTY) & (client.memory_task != task)  # (MEMORY,)
     places = past.nonzero().squeeze(1)  # none in the first task
     for _ in range(STEPS):
@@ -68,7 +71,10 @@ def train(client, x, y, task):
 
 @torch.no_grad()
 def bregman_information(client, x):
-    """Computes the uncertainty (n,) of samples: how much predictions for noisy copies differ."""
+    """Computes the uncertainty (n,) of samples x (n, features).
+
+    It is larger, the more the predictions of the client's model for noisy copies differ.
+    """
     noise = torch.randn(COPIES, *x.shape, generator=client.noise_draws)
     copies = x + NOISE * noise  # (COPIES, n, features)
     logits = client.model(copies.flatten(0, 1)).view(COPIES, len(x), -1)  # (COPIES, n, classes)
@@ -81,10 +87,10 @@ def split_room(counts):
     A class with fewer samples than its share leaves the rest to other classes.
 
     Args:
-        counts: The number of candidates of each class.
+        counts: By class, how many samples could stay.
 
     Returns:
-        The number of places for each class.
+        By class, how many samples stay.
     """
     room, left = {}, MEMORY
     for n, c in enumerate(sorted(counts, key=lambda c: (counts[c], -c))):  # the smallest first
@@ -94,7 +100,10 @@ def split_room(counts):
 
 
 def update_memory(client, x, y, task):
-    """Offers a mini-batch to the memory: the least uncertain samples of each class stay."""
+    """Offers a mini-batch of the task, x (n, features) of classes y (n,), to the client's memory.
+
+    Of each class, the least uncertain samples stay.
+    """
     x = torch.cat([client.memory_x, x])  # (MEMORY + n, features): the new samples come last
     y = torch.cat([client.memory_y, y])  # (MEMORY + n,)
     rows = {c: (y == c).nonzero().squeeze(1) for c in y.unique().tolist() if c != EMPTY}
@@ -118,7 +127,10 @@ def update_memory(client, x, y, task):
 
 @torch.no_grad()
 def average(clients, previous):
-    """Averages the clients' models and, after the first round, the previous global model."""
+    """Averages the clients' models, weighted by their samples; returns the new global model.
+
+    The previous global model has a share in it; None: this is the first round.
+    """
     total = sum(client.samples for client in clients)
     mean = {name: torch.zeros_like(value) for name, value in clients[0].model.state_dict().items()}
     for client in clients:
@@ -131,19 +143,22 @@ def average(clients, previous):
 
 @torch.no_grad()
 def accuracy(model, x, y):
-    """Computes the percentage of samples whose class a model predicts rightly."""
+    """Computes the percentage of samples x (n, features) whose class in y (n,) a model predicts."""
     return 100 * (model(x).argmax(1) == y).double().mean()
 
 
 def load_digits():
-    """Loads the digits as vectors: train x (n, 64), train y (n,), test x, test y."""
+    """Loads the digits as vectors: train x (n, 64), their classes y (n,), test x, test y."""
     data = load_dataset("digits")
     x_train, x_test = (data.prepare(x).flatten(1) for x in (data.x_train, data.x_test))
     return x_train, data.y_train, x_test, data.y_test
 
 
 def federate(x_train, y_train, x_test, y_test):
-    """Runs Algorithm 1; returns the global model, the clients, accuracy A and forgetting F."""
+    """Runs Algorithm 1 on samples x (n, features) of classes y (n,), which are dealt to the clients.
+
+    Returns the global model, the clients, accuracy A and forgetting F.
+    """
     classes = int(y_train.max()) + 1
     shares = build_scenario(
         y_train.numpy(), y_test.numpy(), classes, seed=SEED, clients=CLIENTS, tasks=TASKS

@@ -47,7 +47,14 @@ AGGREGATIONS = {"w_favg": "weighted", "favg": "fedavg", "fprox": "fedprox"}
 
 
 def import_released(path: str) -> tuple:
-    """Imports the authors' modules that learn and average, from the path of their repository."""
+    """Imports the authors' modules that learn and average.
+
+    Args:
+        path: The path of the authors' repository.
+
+    Returns:
+        Their modules `models.resnet`, `utils.cl_utils`, `utils.train_utils`, `utils.utils_memory`.
+    """
     for name in STOOD_IN_FOR:
         sys.modules[name] = MagicMock()
     for name in ("RandomHorizontalFlip", "RandomRotation", "ColorJitter", "RandomPerspective",
@@ -71,31 +78,46 @@ def make_data() -> Dataset:
 
 
 class SameViews(Perturbation):
-    """Our perturbed copies with the same random numbers every time, for us and for the authors."""
+    """A perturbation with the same random numbers in every call, for us and for the authors."""
 
     def __init__(self) -> None:
         self._views = ImageViews(draws="batch", pixels="normalised", interpolation="nearest")
         self._draws = self._views.draw(torch.Size([1, 3, 32, 32]), generator(0, "views"))
 
     def draw(self, shape, generator):
-        """Gives the same numbers for every sample and every call."""
+        """Returns the same numbers for every sample and every call.
+
+        Args:
+            shape: The shape of the mini-batch (n, …).
+            generator: Not used.
+        """
         return self._draws.repeat(1, shape[0], 1)
 
     def apply(self, x, draws):
-        """Makes all copies, in the precision of the samples."""
+        """Returns all copies (views, n, …) of samples, in the precision of the samples.
+
+        Args:
+            x: The samples (n, …).
+            draws: The numbers that `draw` returned.
+        """
         return self._views.apply(x, draws.to(x.dtype))
 
     def one(self, place: int, x):
-        """Makes only the copy of one place in the list of perturbations."""
+        """Returns the copies (n, …) of samples by one perturbation.
+
+        Args:
+            place: The place of the perturbation in the list of perturbations.
+            x: The samples (n, …).
+        """
         return self.apply(x, self.draw(x.shape, None))[place]
 
 
 class Released:
-    """The authors' clients, which repeat what the events of our run say.
+    """The authors' clients, which repeat what the clients of our run have just done.
 
     Args:
         released: The authors' modules (`import_released`).
-        run: Our run.
+        run: Our run, which has not begun.
         data: The dataset of both.
         fl_update: The authors' name of the aggregation.
         steps: Gradient steps for each mini-batch.
@@ -135,11 +157,17 @@ class Released:
             client.global_model = start
 
     def _share_draws(self, ours, theirs) -> None:
-        """Lets the authors' client replay the samples that our client has replayed."""
+        """Lets an authors' client replay the samples that our client has replayed.
+
+        Args:
+            ours: Our client.
+            theirs: The authors' client of the same number.
+        """
         memory, drawn = ours.learner.memory, self.draws[ours.number]
         draw = memory.draw
 
         def record(n, exclude_task, times):
+            """Draws as the memory does, and writes down the drawn samples."""
             places = draw(n, exclude_task, times)
             if places.shape[1]:  # there is nothing to replay in the first task
                 drawn.extend(memory.at(step) for step in places)
@@ -149,7 +177,11 @@ class Released:
         theirs.memory.random_sampling = lambda n, exclude_task=None: (*drawn.pop(0), None)
 
     def _share_views(self, utils_memory) -> None:
-        """Replaces the authors' random transforms by our perturbed copies."""
+        """Replaces the authors' random transforms, and our perturbations, by `SameViews`.
+
+        Args:
+            utils_memory: The authors' module of memories.
+        """
         views = SameViews()
         for client in self.ours:
             client.learner.memory.policy.scorer._draws = Draws(views, torch.Generator())
@@ -167,7 +199,11 @@ class Released:
             setattr(v2, name, lambda *a, place=place, **k: one[place])
 
     def learn(self, event: Learned) -> None:
-        """Lets the authors' client learn the mini-batch that our client has just learned."""
+        """Lets an authors' client learn the mini-batch that our client has just learned.
+
+        Args:
+            event: The event of our run, with the client's number.
+        """
         client = self.clients[event.client]
         task, rows = next(self.batches[event.client])
         if task != client.task_id:
@@ -183,7 +219,11 @@ class Released:
             client.train_with_memory(x, y)
 
     def round(self, event: Round) -> None:
-        """Lets the authors' code hold the round that our server has just held."""
+        """Lets the authors' code hold the round that our server has just held.
+
+        Args:
+            event: The event of our run, with the clients that took part.
+        """
         weighted = self.args.fl_update.startswith("w_")
         average = self.train_utils.weightedFedAvg if weighted else self.train_utils.FedAvg
         model = average(self.args, event.clients, self.clients)
@@ -193,7 +233,7 @@ class Released:
             client.save_last_global_model(model)
 
     def other_samples(self) -> int:
-        """Counts the samples that are in only one of the two memories, ours or theirs."""
+        """Counts the samples that only one of two memories has, our client's and the authors'."""
         different = 0
         for theirs, ours in zip(self.clients, self.ours, strict=True):
             own, memory = ours.learner.memory, theirs.memory
@@ -214,7 +254,12 @@ class Released:
 
 
 def _labelled(x, y) -> set:
-    """Makes a set of samples, each as its class and first pixels, to compare memories."""
+    """Returns samples as a set, each as its class and first pixels, to compare memories.
+
+    Args:
+        x: The samples (n, …).
+        y: Their classes (n,).
+    """
     pixels = x.flatten(1)[:, :9].tolist()
     return {(label, *first) for label, first in zip(y.tolist(), pixels, strict=True)}
 
@@ -225,10 +270,12 @@ def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int
     Args:
         method: `cbr` or `er`.
         utils_memory: The authors' module of memories.
-        seed: The seed of our random numbers.
+        seed: The seed of the stream and of our memory.
 
     Returns:
-        For their memory and ours, and for each task: the number of samples, and their mean arrival.
+        First for their memory, then for ours, and for each task: the number of samples, and the
+            mean
+        place in the task at which they arrived.
     """
     policies = {"cbr": memory_policies.class_balanced, "er": memory_policies.reservoir}
     args = argparse.Namespace(dataset_name="newsgroup", input_size=1, memory_size=LARGE,
@@ -255,7 +302,11 @@ def random_memories(method: str, utils_memory, seed: int) -> list[list[tuple[int
 
 
 def show_random_memories(utils_memory) -> None:
-    """Prints the means over many memories, theirs and ours."""
+    """Prints, for CBR and ER, how many samples of each task stay in memories, theirs and ours.
+
+    Args:
+        utils_memory: The authors' module of memories.
+    """
     for method in ("cbr", "er"):
         held = torch.tensor([random_memories(method, utils_memory, s) for s in range(SEEDS)])
         means, errors = held.mean(0), held.std(0) / SEEDS**0.5  # (whose, task, what)
@@ -266,7 +317,11 @@ def show_random_memories(utils_memory) -> None:
 
 
 def main(path: str) -> None:
-    """Runs every case; prints how far our models and theirs are apart after each task."""
+    """Runs every case; prints how far our models and theirs are apart after each task.
+
+    Args:
+        path: The path of the authors' repository.
+    """
     torch.set_default_dtype(torch.float64)
     Dataset.prepare = lambda self, x: (x.double() / 255 - 0.5) / 0.25
     released, data = import_released(path), make_data()

@@ -16,7 +16,11 @@ SIZES = {"train": 600, "t10k": 100}  # images of each class, by the names of the
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Reads an idx file of unsigned bytes: a magic number, the sizes, the values."""
+    """Reads a gzipped idx file: a magic number, the sizes, then the values as unsigned bytes.
+
+    Args:
+        path: The file.
+    """
     raw = gzip.decompress(path.read_bytes())
     dimensions = raw[3]
     shape = np.frombuffer(raw, ">u4", dimensions, offset=4)

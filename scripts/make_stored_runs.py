@@ -68,7 +68,7 @@ FINISHED = {
 
 
 def repeated() -> dict[str, dict[str, Any]]:
-    """Gives the settings of the runs in `results.json`, by protocol/method/network."""
+    """Returns the settings of the runs in `results.json`, by protocol/method/network."""
     images = {**DIGITS, "width": 2, "limit": 4, "generator_steps": 2, "consolidation": 2}
     runs = {}
     for protocol in ("sound", "published"):
@@ -85,7 +85,11 @@ def repeated() -> dict[str, dict[str, Any]]:
 
 
 def samples(client: int) -> Iterator[tuple[np.ndarray, str, str]]:
-    """Yields sixty samples of each of two tasks of a client, as (x, label, task)."""
+    """Yields sixty samples of each of two tasks of a client, as (x, label, task).
+
+    Args:
+        client: The client's number, which is the seed.
+    """
     draw = np.random.default_rng(client)
     for task, labels in (("first", "ab"), ("second", "ca")):
         for n in range(60):
@@ -96,18 +100,26 @@ def samples(client: int) -> Iterator[tuple[np.ndarray, str, str]]:
 
 
 def stream(client: int) -> Callable[[int], list[tuple[np.ndarray, str, str]]]:
-    """Makes a client's stream: a function of the number of samples to skip."""
+    """Returns a client's stream: a function from a number of samples to skip to the others.
+
+    Args:
+        client: The client's number.
+    """
     return lambda start: list(samples(client))[start:]
 
 
 def streams_of_python() -> dict[str, Any]:
-    """Gives the streams of two clients and test samples, as arguments of `ofcl.resume`."""
+    """Returns the streams of two clients, and test samples, as arguments of `ofcl.resume`."""
     test = [(x, label) for x, label, _ in samples(2)]
     return {"streams": [stream(0), stream(1)], "test": test}
 
 
 def write_tables(folder: Path) -> None:
-    """Writes the samples of two clients, three CSV files each, into folders to be watched."""
+    """Writes the samples of two clients, three CSV files each, into folders to be watched.
+
+    Args:
+        folder: The folder in which each client gets a folder, named by its number.
+    """
     for client in range(2):
         rows = [",".join([*(f"{value:g}" for value in x), label, task])
                 for x, label, task in samples(client)]  # fmt: skip
@@ -118,7 +130,11 @@ def write_tables(folder: Path) -> None:
 
 
 def watching(folder: Path) -> dict[str, Any]:
-    """Gives the settings of a run that watches the folders that `write_tables` makes."""
+    """Returns the settings of a run that watches the folders that `write_tables` makes.
+
+    Args:
+        folder: The folder that `write_tables` was given.
+    """
     streams = [f"watch:{folder / str(client)}" for client in range(2)]
     return {**STREAM, "streams": streams, "label": "label", "task": "task", "window": 20,
             "idle": 0.2}  # fmt: skip
@@ -130,7 +146,7 @@ def leave_half_done(out: Path, settings: dict[str, Any], events: int, **data: An
     Args:
         out: The run directory to be made.
         settings: The settings of the run.
-        events: Number of events after which it is left.
+        events: The number of events after which the run is left.
         **data: Streams and test samples, for `ofcl.Run` and `ofcl.resume`.
     """
     run = ofcl.Run(ofcl.make_settings(settings), out=out, **data)
@@ -150,7 +166,11 @@ def leave_half_done(out: Path, settings: dict[str, Any], events: int, **data: An
 
 
 def tidy(out: Path) -> None:
-    """Deletes all checkpoints but the last, and all that says where the run was made."""
+    """Deletes the lock, all checkpoints but the last, and what says where the run was made.
+
+    Args:
+        out: The run directory.
+    """
     (out / "lock").unlink()
     for older in sorted((out / "checkpoint").iterdir())[:-1]:
         shutil.rmtree(older)
@@ -161,7 +181,11 @@ def tidy(out: Path) -> None:
 
 
 def make_finished(folder: Path) -> None:
-    """Makes finished runs, and stores what `compare` and `memory list` print about them."""
+    """Makes finished runs, and stores what `compare` and `memory list` print about them.
+
+    Args:
+        folder: The folder for the run directories and for the printed texts.
+    """
     for name, settings in FINISHED.items():
         ofcl.run(out=folder / name, **settings)
     (folder / "compare.json").write_text(said("compare", "--json", folder))
@@ -173,7 +197,11 @@ def make_finished(folder: Path) -> None:
 
 
 def said(*arguments: str | Path) -> str:
-    """Runs a command of `ofcl` and gives its output."""
+    """Runs a command of `ofcl`, and returns what it prints.
+
+    Args:
+        arguments: The words of the command line after `ofcl`.
+    """
     command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)

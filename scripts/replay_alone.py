@@ -15,7 +15,11 @@ ROUNDS, TIMES = 10, 100
 
 
 def replays_of(client) -> list:
-    """Gives the CUDA graphs of a client's mini-batch: of its scores, if any, and of its steps."""
+    """Returns the CUDA graphs of a client's mini-batch: that of scores, then that of steps.
+
+    Args:
+        client: The client; without scores, it has the graph of its steps alone.
+    """
     scorer = client.learner.memory.policy.scorer
     captured = [] if scorer is None else [scorer._captured]
     return [[*one._recordings.values()][-1].graph for one in (*captured, client.learner._captured)]

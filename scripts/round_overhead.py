@@ -34,7 +34,7 @@ OPTIMIZER = "sgd"  # as for the paper's network of that size; Adam would have mo
 
 
 def settings(hidden: int, rounds: int) -> dict[str, object]:
-    """Gives settings with which a client learns one sample in each round.
+    """Returns settings with which a client learns one sample in each round.
 
     Args:
         hidden: The hidden units of the network.
@@ -54,7 +54,7 @@ class Memory:
     """Measures the peak memory of processes and all their descendants, in a thread.
 
     Args:
-        roots: The process ids.
+        roots: The ids of the processes.
     """
 
     def __init__(self, *roots: int) -> None:
@@ -63,20 +63,24 @@ class Memory:
         self._thread.start()
 
     def _watch(self) -> None:
-        """Looks at the memory of the processes once a second."""
+        """Notes the peak memory of the processes, once a second, until `stop` is called."""
         while not self._over.wait(1.0):
             total = sum(_pss(process) for process in _family(self.roots))
             self.peak = max(self.peak, total)
 
     def stop(self) -> float:
-        """Stops measuring; gives the peak in GB."""
+        """Stops measuring; returns the peak in GB."""
         self._over.set()
         self._thread.join()
         return self.peak / 2**20
 
 
 def _family(roots: tuple[int, ...]) -> set[int]:
-    """Finds the ids of processes and all their descendants."""
+    """Returns the ids of processes and of all their descendants.
+
+    Args:
+        roots: The ids of the processes.
+    """
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -92,7 +96,11 @@ def _family(roots: tuple[int, ...]) -> set[int]:
 
 
 def _pss(process: int) -> int:
-    """Reads the memory of a process in KB (proportional set size); 0 if it has ended."""
+    """Returns the memory of a process in KB (proportional set size); 0 if it has ended.
+
+    Args:
+        process: The id of the process.
+    """
     try:
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:
@@ -101,14 +109,18 @@ def _pss(process: int) -> int:
 
 
 def ofcl(*arguments: object) -> subprocess.Popen[bytes]:
-    """Starts a command of `ofcl` as a process."""
+    """Starts a command of `ofcl` as a process, and returns the process.
+
+    Args:
+        arguments: The words of the command line after `ofcl`.
+    """
     command = [sys.executable, "-m", "ofcl.cli.main", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True,
                             env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
 
 
 def one(folder: Path, engine: str, clients: int, hidden: int, rounds: int) -> str:
-    """Measures one engine; gives a row of the table.
+    """Measures one engine; returns a row of the table.
 
     Args:
         folder: A folder for the run.
@@ -128,7 +140,7 @@ def one(folder: Path, engine: str, clients: int, hidden: int, rounds: int) -> st
 
 
 def told(engine: str, clients: int, hidden: int, seconds: list[float], memory: float) -> str:
-    """Writes a row of the table.
+    """Returns a row of the table.
 
     Args:
         engine: The name of the engine.
@@ -159,7 +171,11 @@ def simulation(counts: list[int], rounds: int) -> None:
 
 
 def deployment(rounds: int) -> None:
-    """Measures a federation of three parties on this machine."""
+    """Measures a federation of three parties on this machine, and prints a row.
+
+    Args:
+        rounds: The number of rounds.
+    """
     with tempfile.TemporaryDirectory() as name, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

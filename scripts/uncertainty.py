@@ -4,10 +4,10 @@
         --out runs/uncertainty.jsonl
     python scripts/uncertainty.py tables runs/uncertainty.jsonl
 
-`run` writes one line of JSON for each run and leaves out what the file has already, so it can be
+`run` writes one line of JSON for each run, and skips runs that the file has already, so it can be
 stopped and started again. DIR has the datasets' files: `20newsgroups-minilm.npz` and
 `dbpedia-minilm.npz` (arrays x_train, y_train, x_test, y_test), `tissuemnist.npz`, and the folder
-`cifar-10-batches-py`. `tables` prints the tables, in Markdown; give it several files if there are.
+`cifar-10-batches-py`. `tables` prints the tables of one or several such files, in Markdown.
 """
 
 import argparse
@@ -84,7 +84,13 @@ JOB = ("dataset", "protocol", "memory", "noise", "method", "seed")
 
 
 def settings_of(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any]:
-    """Returns the settings of a run."""
+    """Returns the settings of a run by name.
+
+    Args:
+        job: The values in `JOB`, which tell one run from another.
+        data: The folder of the datasets' files; None: where `ofcl` looks for datasets.
+        device: The device for images; vectors are learned on the CPU.
+    """
     name = job["dataset"]
     values: dict[str, Any] = {"dataset": name, "data_root": data}
     if name in ("20newsgroups", "dbpedia"):
@@ -97,7 +103,12 @@ def settings_of(job: dict[str, Any], data: str | None, device: str) -> dict[str,
 
 
 def protocol_of(dataset: str, protocol: str) -> dict[str, Any]:
-    """Returns the settings of a protocol for a dataset."""
+    """Returns the settings that choose a protocol, and adapt it to a small dataset.
+
+    Args:
+        dataset: The dataset's name.
+        protocol: The protocol's name.
+    """
     if dataset == "fashion-mini" and protocol == "sound":  # as in `ofcl demo` when it was `sound`
         return {"protocol": protocol, "burn_in": 5, "steps": 1, "width": 8}
     return {"protocol": protocol}
@@ -107,7 +118,13 @@ LOAD = Loader()  # of this process: runs that follow each other read a dataset o
 
 
 def run_one(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any]:
-    """Runs one job; returns the line of it."""
+    """Runs one job; returns its values and results, which become a line of the file.
+
+    Args:
+        job: The values in `JOB`, which tell one run from another.
+        data: The folder of the datasets' files; None: where `ofcl` looks for datasets.
+        device: The device for images; vectors are learned on the CPU.
+    """
     torch.set_num_threads(1)
     values, began = settings_of(job, data, device), time.perf_counter()
     run = Run(make_settings(values), load=LOAD)
@@ -130,7 +147,12 @@ def run_one(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any
 
 
 def chosen(given: str | None, known: dict | tuple) -> list[str]:
-    """Splits an option at its commas; none: everything that is known."""
+    """Returns the names that an option lists; ends the program if one is unknown.
+
+    Args:
+        given: The names, joined by commas; None: all that are known.
+        known: The known names.
+    """
     names = [*known] if given is None else given.split(",")
     if wrong := [name for name in names if name not in known]:
         raise SystemExit(f"unknown '{wrong[0]}'; expected some of: {', '.join(known)}")
@@ -138,7 +160,11 @@ def chosen(given: str | None, known: dict | tuple) -> list[str]:
 
 
 def read_lines(paths: list[Path]) -> list[dict[str, Any]]:
-    """Reads the lines of files; one that was cut off by a crash is left out."""
+    """Reads files of JSON lines; a line that was cut off by a crash is left out.
+
+    Args:
+        paths: The files; one that does not exist counts as empty.
+    """
     lines = []
     for path in paths:
         for text in path.read_text().splitlines() if path.exists() else []:
@@ -150,7 +176,11 @@ def read_lines(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 def run_all(options: argparse.Namespace) -> None:
-    """Runs all jobs that the options ask for and that are not in the file."""
+    """Runs the jobs that the options ask for, except those whose results the file has already.
+
+    Args:
+        options: The options of the command `run`.
+    """
     jobs = []
     for dataset in chosen(options.datasets, MEMORIES):
         memories = MEMORIES[dataset]
@@ -196,7 +226,11 @@ Cell = tuple[str, str, int, str]
 
 
 def print_tables(paths: list[Path]) -> None:
-    """Prints a table for each dataset, protocol and memory, and one over all of them."""
+    """Prints a table for each dataset, protocol and memory, and one over all of them.
+
+    Args:
+        paths: The files that `run` has written.
+    """
     by_cell: dict[Cell, dict[str, dict[int, dict[str, Any]]]] = defaultdict(
         lambda: defaultdict(dict)
     )
@@ -230,7 +264,15 @@ def print_tables(paths: list[Path]) -> None:
 def less_chance(
     of_seeds: dict[int, dict[str, Any]], chance: dict[int, dict[str, Any]]
 ) -> Difference | None:
-    """Returns the A of a method less that of CBR; None: it is CBR, or seeds are too few."""
+    """Returns A of a method less A of CBR.
+
+    Args:
+        of_seeds: The line of each run of the method, by seed.
+        chance: The line of each run of CBR, by seed.
+
+    Returns:
+        The difference; None if the method is CBR, or if they have fewer than two seeds in common.
+    """
     if of_seeds is chance:
         return None
     first, second = (
@@ -240,7 +282,11 @@ def less_chance(
 
 
 def means(of_seeds: dict[int, dict[str, Any]]) -> str:
-    """Returns A / F (global A) over the seeds, and how many seeds there are."""
+    """Returns the means of A, F and global A over seeds, and the number of seeds, as text.
+
+    Args:
+        of_seeds: The line of each run of a method, by seed; none: the text is empty.
+    """
     if not of_seeds:
         return ""
     names = ("A", "F", "global_A")
@@ -249,7 +295,11 @@ def means(of_seeds: dict[int, dict[str, Any]]) -> str:
 
 
 def shown(difference: Difference | None) -> str:
-    """Returns a difference with its interval; in bold where zero is outside."""
+    """Returns a difference with its interval as text, in bold if zero is outside of the interval.
+
+    Args:
+        difference: The difference; None: the text is empty.
+    """
     if difference is None:
         return ""
     text = f"{difference.mean:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]"
@@ -257,7 +307,11 @@ def shown(difference: Difference | None) -> str:
 
 
 def print_summary(differences: dict[tuple[Cell, str], Difference | None]) -> None:
-    """Prints how often each method is better or worse than CBR, for each kind of stream."""
+    """Prints how often each method is better or worse than CBR, for each kind of noise.
+
+    Args:
+        differences: By dataset, protocol, memory and noise, and by method: A less that of CBR.
+    """
     noises = [noise for noise in NOISE if any(cell[3] == noise for cell, _ in differences)]
     print("\n### All of them: mean difference to CBR, better / unclear / worse\n")
     print("| method | " + " | ".join(noises) + " |\n| --- |" + " --- |" * len(noises))
@@ -275,7 +329,7 @@ def print_summary(differences: dict[tuple[Cell, str], Difference | None]) -> Non
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Reads the command line, and runs the command `run` or `tables`."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="runs what is not in the file yet")

@@ -75,7 +75,7 @@ def _take(stream: Stream, before: list[Batch]) -> Batch | None:
 
 
 def _wait_for(stream: Stream) -> None:
-    """Waits until a stream has its next mini-batch or has ended; after 10 seconds, raises an error."""
+    """Waits until a stream has its next mini-batch or has ended, for at most 10 seconds."""
     deadline = time.monotonic() + PATIENCE
     while not stream.ready():
         require(
