@@ -52,7 +52,7 @@ class Client:
 
 
 def train(client, x, y, task):
-    """Takes the client's gradient steps on a mini-batch of the task: x (n, features), classes y (n,).
+    """Takes the client's gradient steps on a mini-batch x (n, features), y (n,) of a task.
 
     Each step also replays samples from the client's memory that came in other tasks.
     """
@@ -155,7 +155,7 @@ def load_digits():
 
 
 def federate(x_train, y_train, x_test, y_test):
-    """Runs Algorithm 1 on samples x (n, features) of classes y (n,), which are dealt to the clients.
+    """Runs Algorithm 1 on samples x (n, features) of classes y (n,), dealt to the clients.
 
     Returns the global model, the clients, accuracy A and forgetting F.
     """
