@@ -111,7 +111,7 @@ class Dataset:
         return replace(self, **samples)  # type: ignore[arg-type]
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Turns samples into a model's input: images normalised, vectors as they are.
+        """Turns samples into a model's input: normalises images, leaves vectors as they are.
 
         Args:
             x: Samples of this dataset (n, …).

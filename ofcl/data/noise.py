@@ -33,16 +33,17 @@ def noisy_train(
     """Returns the train samples of one client, some with a wrong label or a broken input.
 
     Args:
-        dataset: The whole dataset.
-        share: The rows of it that are this client's.
+        dataset: The whole dataset, which is not changed.
+        share: The client's share of the dataset.
         client: The client's number.
         seed: The run's seed.
         label_noise: The share of the client's train samples that get a wrong label.
-        input_noise: The share whose input is broken.
+        input_noise: The share of the client's train samples whose input is broken.
 
     Returns:
-        The samples, their classes, and for each task the rows of them that come: those of the
-        dataset if nothing is noisy, else copies of the client's own.
+        Samples (n, …), their classes (n,), and for each task the rows of these samples that the
+        client learns. If both noises are 0, the samples are all train samples of the dataset;
+        otherwise copies of the client's own.
     """
     if not (label_noise or input_noise):
         return dataset.x_train, dataset.y_train, share.train
@@ -60,10 +61,9 @@ def noisy_train(
 
 
 def wrong_labels(y: np.ndarray, tasks: Tasks, draw: np.random.Generator) -> np.ndarray:
-    """Draws another class for each sample, of the task that its own class belongs to.
+    """Draws a wrong class for each sample: another class of the same task.
 
-    So classes still come task by task, and a wrong label is one that can be mistaken for the right
-    one when it comes.
+    So a task has samples of its own classes only.
 
     >>> wrong_labels(np.array([0, 1, 2]), ((0, 1), (2, 3)), np.random.default_rng(0))
     array([1, 0, 3])
@@ -86,7 +86,7 @@ def wrong_labels(y: np.ndarray, tasks: Tasks, draw: np.random.Generator) -> np.n
 
 
 def break_inputs(x: Tensor, kind: Kind, draw: np.random.Generator) -> Tensor:
-    """Breaks samples, each in a way that is drawn for it.
+    """Returns broken copies of samples; the way in which each is broken is drawn at random.
 
     An image becomes random pixels, or black, or a black square covers most of it. A vector becomes
     Gaussian noise of the same length, or its values change places.

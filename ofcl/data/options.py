@@ -43,7 +43,7 @@ def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 def data_root() -> Path:
-    """Returns the folder of the named datasets: `OFCL_DATA`, or one in the user's cache."""
+    """Returns the folder of the named datasets: `OFCL_DATA`, else a folder in the user's cache."""
     if folder := os.environ.get("OFCL_DATA"):
         return Path(folder).expanduser()
     import pooch
@@ -102,10 +102,14 @@ class Reading:
 
 
 class Damage:
-    """Samples that cannot be used: an error, or left out and counted.
+    """Collects reports of samples that cannot be used.
 
     Args:
-        on_bad: `stop` to raise an error, `skip` to count.
+        on_bad: `stop`: a report raises an error; `skip`: it is counted, and the sample is left out.
+
+    Attributes:
+        problems: The place and kind of each damage.
+        lines: The line in the file of each problem, counted from 1; 0: not in a text file.
 
     >>> damage = Damage("skip")
     >>> damage.report("line 3: column 'age' is empty")
@@ -134,10 +138,10 @@ class Damage:
         self.lines.append(line)
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Returns a line about the samples that were left out; nothing if there are none.
+        """Returns one line about the samples that were left out; () if none was.
 
         Args:
-            name: The name of the data.
+            name: The name of the data, for the line.
         """
         if not self.problems:
             return ()

@@ -78,7 +78,13 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
 def _tensor_maker(
     raw: Raw, how: Reading, damage: Damage
 ) -> Callable[[Part], tuple[Tensor, Tensor]]:
-    """Makes the function that turns a part into two tensors: its samples and their classes."""
+    """Makes a function that turns a part into two tensors: its samples and their classes.
+
+    Args:
+        raw: The whole dataset.
+        how: The options of reading.
+        damage: Samples that cannot be decoded are reported to it; the tensors lack them.
+    """
     decode = _decoder(raw, how, damage)
 
     def to_tensors(part: Part) -> tuple[Tensor, Tensor]:
@@ -93,7 +99,13 @@ def _tensor_maker(
 
 
 def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
-    """Chooses the function that turns the samples of a part into an array."""
+    """Chooses the function that turns the samples of a part into an array, by the kind of samples.
+
+    Args:
+        raw: The whole dataset.
+        how: The options of reading.
+        damage: Image files that cannot be read are reported to it.
+    """
     match raw.content:
         case "image files":
             parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
@@ -112,7 +124,13 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
 
 
 def _note_untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:
-    """Makes a line for the user about classes without test samples; nothing if there are none."""
+    """Makes a line for the user about classes without test samples; () if all classes have some.
+
+    Args:
+        raw: The dataset, for its labels.
+        y_train: The class of each train sample.
+        y_test: The class of each test sample.
+    """
     untested = np.setdiff1d(y_train, y_test)
     if not untested.size:
         return ()

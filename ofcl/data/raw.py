@@ -96,9 +96,10 @@ def raw_from_labelled(
     Args:
         name: The name of the dataset.
         content: The kind of the samples.
-        parts: The samples and labels of `train` and, if there are any, of `test` and `validation`.
+        parts: The samples and labels of `train`, and of `test` and `validation` if the data have
+            these parts.
         notes: Lines that a user of these data should read.
-        details: Facts about the files.
+        details: Facts about the files by name; None: there are none.
     """
     labels = ordered_labels(itertools.chain(*(names for _, names in parts.values())))
     numbered = {part: Part(x, classes_of(names, labels)) for part, (x, names) in parts.items()}

@@ -29,10 +29,10 @@ class Share:
 
     Args:
         tasks: The classes of each task.
-        train: For each task, the rows of the train samples that this client learns; of a joint
-            share, the rows of all tasks together.
-        validation: For each task, its rows of the validation samples.
-        test: For each task, its rows of the test samples.
+        train: For each task, the rows of the train samples that the client learns. A joint share
+            has one entry, with the rows of all tasks.
+        validation: For each task, the rows of the client's validation samples.
+        test: For each task, the rows of the client's test samples.
     """
 
     tasks: Tasks
@@ -79,7 +79,8 @@ def build_scenario(
             client its own.
         class_split: Where classes cannot be divided evenly, `even` makes some tasks larger and
             `floor` drops classes.
-        drop_class: The class that is left out, if any.
+        drop_class: `smallest` leaves out the class with the fewest train samples, `last` the class
+            with the largest number, `none` no class.
         split: How the samples of a class are dealt: in equal parts (`even`) or by shares drawn from
             a Dirichlet distribution (`dirichlet`).
         alpha: The parameter of that distribution; the smaller, the more uneven.
@@ -142,7 +143,7 @@ def joint_share(share: Share, most: int | None, seed: int, client: int) -> Share
 
     Args:
         share: The client's share.
-        most: The train samples of a task that come at most; None: all of them.
+        most: The number of train samples of each task that are used at most; None: all of them.
         seed: The run's seed.
         client: The client's number.
 
@@ -156,11 +157,26 @@ def joint_share(share: Share, most: int | None, seed: int, client: int) -> Share
 
 
 def _shuffled(pieces: list[np.ndarray], seed: int, part: str, client: int, task: int) -> np.ndarray:
+    """Joins rows and puts them into a random order.
+
+    Args:
+        pieces: The rows of each class of a task.
+        seed: The run's seed; the order depends on it and on the next three.
+        part: `train`, `validation` or `test`.
+        client: The client's number.
+        task: The task's number.
+    """
     rows = np.concatenate(pieces)
     return numpy_generator(seed, "order", part, client, task).permutation(rows)
 
 
 def _refuse_empty(shares: list[Share], samples: int) -> None:
+    """Raises an error if a client has no train samples.
+
+    Args:
+        shares: The share of each client.
+        samples: The number of train samples in the dataset, for the message.
+    """
     empty = [k for k, share in enumerate(shares) if not any(len(rows) for rows in share.train)]
     if empty:
         numbers = ", ".join(map(str, empty[:NAMED_AT_MOST]))
@@ -169,6 +185,14 @@ def _refuse_empty(shares: list[Share], samples: int) -> None:
 
 
 def _without_data(empty: int, clients: int, samples: int, numbers: str = "") -> OfclError:
+    """Makes the error that clients would get no data.
+
+    Args:
+        empty: The number of clients without data.
+        clients: The number of all clients.
+        samples: The number of train samples in the dataset.
+        numbers: The numbers of the clients without data, as text; empty: they are not named.
+    """
     return OfclError(
         f"the split leaves {empty} of {clients} clients without data{numbers}: {samples} samples "
         "in all; use fewer clients, a larger alpha, or split = 'even'"

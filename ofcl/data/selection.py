@@ -50,7 +50,15 @@ def subset(raw: Raw, how: Reading) -> Raw:
 
 
 def _subset_of(part: Part, raw: Raw, name: str, head: int | None, per_class: int | None) -> Part:
-    """Keeps the first `head` rows of a part; of these, `per_class` random ones of each class."""
+    """Keeps the first `head` rows of a part; of these, `per_class` random ones of each class.
+
+    Args:
+        part: The part.
+        raw: The dataset, for its name, on which the draw depends, and its classes.
+        name: `train` or `test`, on which the draw depends too.
+        head: The number of first rows; None: all.
+        per_class: The number of samples of each class; None: all.
+    """
     if head is not None:
         part = part[np.arange(min(head, len(part)))]
     if per_class is None:
@@ -68,7 +76,8 @@ def split(part: Part, test_share: float) -> tuple[Part, Part]:
 
     Args:
         part: The samples to be split.
-        test_share: The share of each class that is for testing; at least one sample.
+        test_share: The share of each class that is for testing; at least one sample is, if the
+            class has two.
 
     Returns:
         The train part and the test part.

@@ -136,7 +136,7 @@ class Split:
         return dealt
 
     def _set_aside(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Divides the train rows of a class into train and validation rows."""
+        """Divides the train rows of a class; returns those to learn and those for validation."""
         validated = len(rows) - int(len(rows) * (1 - self.validation))
         validated = min(validated, len(rows) - 1)  # something is left to learn
         return rows[validated:], rows[:validated]

@@ -27,13 +27,21 @@ class Standardisation:
 
     @classmethod
     def of(cls, window: np.ndarray) -> Standardisation:
-        """Fits a standardisation to a window of rows (n, columns), and keeps none of the rows."""
+        """Fits a standardisation to a window of rows, and keeps none of the rows.
+
+        Args:
+            window: The rows (n, columns).
+        """
         mean, deviation = window.mean(axis=0), window.std(axis=0)
         # Both: the deviation of a constant column may be above 0, as its mean is rounded.
         varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
         return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Standardises rows (n, columns)."""
+        """Returns standardised rows (n, columns).
+
+        Args:
+            rows: The rows (n, columns).
+        """
         with np.errstate(over="ignore"):
             return np.asarray((np.asarray(rows) - self.mean) / self.scale, dtype=np.float32)

@@ -38,16 +38,20 @@ class Stream(Protocol):
         """Returns the task of the next batch; None when the stream has ended."""
 
     def __next__(self) -> Batch:
-        """Returns the next batch, and waits for it if need be."""
+        """Returns the next batch, and waits for it if need be; raises StopIteration at the end."""
 
     def notices(self) -> list[Event]:
-        """Returns the events since the last call: new classes, samples left out."""
+        """Returns the events since the last call: new classes, samples left out; often none."""
 
     def state(self) -> State:
         """Returns the position in the stream, for a checkpoint."""
 
     def load_state(self, state: State) -> None:
-        """Goes to the position that `state` returned."""
+        """Goes to a position in the stream.
+
+        Args:
+            state: The position that `state` returned.
+        """
 
 
 class ArrayStream:
@@ -118,5 +122,9 @@ class ArrayStream:
         return {"position": self._position}
 
     def load_state(self, state: State) -> None:
-        """Goes to the position that `state` returned."""
+        """Goes to a position in the stream.
+
+        Args:
+            state: The position that `state` returned.
+        """
         self._position = int(state["position"])

@@ -49,7 +49,8 @@ def used_classes(sizes: np.ndarray, drop_class: Literal["none", "smallest", "las
 
     Args:
         sizes: The number of train samples of each class.
-        drop_class: The class that is left out, if any.
+        drop_class: `smallest` leaves out the class with the fewest train samples, `last` the class
+            with the largest number, `none` no class.
     """
     classes = np.arange(len(sizes))
     if drop_class == "smallest":

@@ -16,7 +16,11 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def is_number(value: Any) -> bool:
-    """Says whether a value is a number or a text that Python reads as one."""
+    """Says whether a value is a number or a text that Python reads as one; truth values are not.
+
+    Args:
+        value: The value of a cell.
+    """
     if isinstance(value, bool):
         return False
     try:
@@ -29,16 +33,23 @@ def is_number(value: Any) -> bool:
 
 
 def has_decimal_comma(value: Any) -> bool:
-    """Says whether a text is a number with a comma, such as 1,5 or 1,000."""
+    """Says whether a text is a number with a comma, such as 1,5 or 1,000.
+
+    Args:
+        value: The value of a cell.
+    """
     return isinstance(value, str) and value.count(",") == 1 and is_number(value.replace(",", "."))
 
 
 def read_number(value: Any, column: str) -> float:
-    """Reads a number.
+    """Reads the number in a cell.
 
     Args:
         value: The value of the cell.
         column: The name of its column, for the message.
+
+    Raises:
+        ValueError: The cell is empty, or has no number of 32 bits.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         raise ValueError(f"column '{column}' is empty")
@@ -50,11 +61,14 @@ def read_number(value: Any, column: str) -> float:
 
 
 def read_number_list(value: Any, column: str) -> list[float]:
-    """Reads a list of numbers.
+    """Reads the list of numbers in a cell.
 
     Args:
         value: The value of the cell.
         column: The name of its column, for the message.
+
+    Raises:
+        ValueError: The cell has no list of numbers of 32 bits, or an empty one.
     """
     if not isinstance(value, list) or not all(map(is_number, value)) or not value:
         raise ValueError(f"column '{column}' is not a list of numbers")
@@ -62,11 +76,14 @@ def read_number_list(value: Any, column: str) -> list[float]:
 
 
 def read_text(value: Any, column: str) -> str:
-    """Reads a text.
+    """Reads the text in a cell.
 
     Args:
         value: The value of the cell.
         column: The name of its column, for the message.
+
+    Raises:
+        ValueError: The cell is empty, or has no text.
     """
     if not isinstance(value, str) or not value.strip():
         kind = "empty" if value is None or isinstance(value, str) else "no text"
@@ -77,11 +94,14 @@ def read_text(value: Any, column: str) -> str:
 
 
 def read_label(value: Any, column: str) -> str:
-    """Reads a label.
+    """Reads the label in a cell, a word or a number, as a word.
 
     Args:
         value: The value of the cell.
         column: The name of its column, for the message.
+
+    Raises:
+        ValueError: The value cannot be a label.
     """
     try:
         return label_name(value)
@@ -90,7 +110,12 @@ def read_label(value: Any, column: str) -> str:
 
 
 def _finite(value: Any, column: str) -> float:
-    """Turns a value into a float; raises a ValueError if 32 bits cannot represent it."""
+    """Turns a number into a float; raises a ValueError if it is not finite in 32 bits.
+
+    Args:
+        value: A number, or a text that Python reads as one.
+        column: The name of the column, for the message.
+    """
     try:
         number = float(value)
     except OverflowError:

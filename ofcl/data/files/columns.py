@@ -25,7 +25,7 @@ GUESS_ROWS = 100  # rows from which the meaning of columns is guessed
 
 @dataclass(frozen=True)
 class Meaning:
-    """Which columns of a table are the label and the sample.
+    """The meaning of a table's columns: which one is the label, and which make the sample.
 
     Args:
         label: The column of the label.
@@ -41,12 +41,16 @@ class Meaning:
     def read(self, row: Mapping[str, Any]) -> tuple[Any, str]:
         """Reads the sample and the label of a row.
 
+        Args:
+            row: The values of the row by column.
+
         Raises:
             ValueError: A cell cannot be used; the message says what is wrong with it.
         """
         return self._sample(row), read_label(row.get(self.label), self.label)
 
     def _sample(self, row: Mapping[str, Any]) -> Any:
+        """Reads the sample of a row: a text, or a list of numbers."""
         if self.kind == "numbers":
             return [read_number(row.get(name), name) for name in self.columns]
         (name,) = self.columns
@@ -86,7 +90,12 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
 
 
 def _guess_meaning(table: Table, label: str) -> Meaning:
-    """Guesses which columns are the sample, for options that name none."""
+    """Guesses which columns make the sample, if the options name none.
+
+    Args:
+        table: The table.
+        label: The column of the label.
+    """
     # A column without a name is the number of the row, or comes of a comma at the end.
     rest = [name for name in table.columns if name and name != label]
     lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
@@ -110,15 +119,24 @@ def _guess_meaning(table: Table, label: str) -> Meaning:
 
 
 def _find_name(table: Table, names: Sequence[str]) -> str | None:
-    """Returns the first column with one of some names, in any letter case; None: there is none."""
+    """Finds the column that has the first possible of some names; None if no column has one.
+
+    Args:
+        table: The table.
+        names: The names in lower case; the column's may be in any case.
+    """
     by_lower = {name.lower(): name for name in table.columns}
     return next((by_lower[name] for name in names if name in by_lower), None)
 
 
 def _mostly(values: Sequence[Any], holds: Callable[[Any], bool]) -> bool:
-    """Says whether a condition holds for more than half of a column's first values.
+    """Says whether a condition holds for more than half of a column's first 100 values.
 
-    Empty values are passed over.
+    Empty values do not count; False if all are empty.
+
+    Args:
+        values: The values of the column.
+        holds: Says whether the condition holds for a value.
     """
     seen = [value for value in values[:GUESS_ROWS] if value not in (None, "")]
     return bool(seen) and sum(map(holds, seen)) > len(seen) / 2

@@ -25,7 +25,7 @@ def csv_rows(
 
     Args:
         path: The file.
-        damage: Takes the rows that cannot be used.
+        damage: Rows that cannot be used are reported to it.
         header: The names of the columns; None: the first line of the file names them.
 
     Raises:
@@ -87,7 +87,15 @@ def check_column_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _header(path: Path, row: list[str]) -> tuple[str, ...]:
-    """Returns the names of the columns in the first row; raises an error if it has no names."""
+    """Returns the names of the columns in the first row of a CSV file.
+
+    Args:
+        path: The file, for messages.
+        row: The fields of the first row.
+
+    Raises:
+        OfclError: All fields are numbers, or two are the same.
+    """
     names = tuple(" ".join(name.split()) for name in row)  # spreadsheets break long names
     check_column_names(path, names)
     if all(is_number(name) for name in names):
@@ -99,7 +107,7 @@ def _header(path: Path, row: list[str]) -> tuple[str, ...]:
 
 
 def _delimiter(header: str) -> str:
-    """Chooses the delimiter that cuts a header into the most names."""
+    """Chooses the delimiter that cuts the first line of a file into the most names."""
 
     def count_names(delimiter: str) -> int:
         try:
@@ -112,7 +120,7 @@ def _delimiter(header: str) -> str:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Allows fields of any length; the csv module refuses long ones as a mistake."""
+    """Allows fields of any length inside the `with` block; the csv module refuses long ones."""
     before = csv.field_size_limit(sys.maxsize)
     try:
         yield

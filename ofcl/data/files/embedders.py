@@ -29,8 +29,8 @@ class Embedder:
         model: Its name on the hub, or its folder.
         prefix: The words that it expects before every text.
         tokens: The number of tokens after which a text is cut; None: the model's own limit.
-        package: The Python package that contains the model, if there is one.
-        version: A text that differs between two models of the same name.
+        package: The Python package that contains the model; empty: it is on the hub or in a folder.
+        version: A text that differs between two models of the same name; empty: there is only one.
     """
 
     model: str

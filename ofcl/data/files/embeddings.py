@@ -33,7 +33,7 @@ def embed(
         texts: The texts.
         embedder: The model, or a name that `find_embedder` knows.
         root: The data folder, which contains the cache.
-        track: Shows the progress.
+        track: Shows how many texts are embedded.
     """
     chosen = find_embedder(embedder) if isinstance(embedder, str) else embedder
     keys = [_key(chosen.prefix + text) for text in texts]
@@ -73,12 +73,24 @@ def cached_vectors(texts: Sequence[str], embedder: str, root: Path) -> list[np.n
 
 
 def _key(text: str) -> bytes:
+    """Computes the key of a model's input in the cache: a hash."""
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()
 
 
 @contextlib.contextmanager
 def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
-    """Opens the cache of one model; the file's name changes with whatever changes the vectors."""
+    """Opens the cache of one model for a `with` block.
+
+    The name of its file depends on the model, its version, the prefix and the limit of tokens:
+    models with different vectors have different files.
+
+    Args:
+        folder: The folder of all caches.
+        embedder: The model.
+
+    Raises:
+        OfclError: The file cannot be used.
+    """
     # The version of a folder is the digest of its files: they may be moved to another folder.
     model = embedder.version if os.path.isabs(embedder.model) else embedder.model
     identity = f"{model}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
@@ -103,7 +115,15 @@ def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
 
 
 def _look_up(cache: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Returns the vectors in the cache, as bytes by key; keys that are not in it are left out."""
+    """Looks vectors up in the cache.
+
+    Args:
+        cache: The opened cache.
+        keys: The keys of the texts.
+
+    Returns:
+        The vectors as bytes, by key; keys that are not in the cache are left out.
+    """
     found: dict[bytes, bytes] = {}
     for start in range(0, len(keys), 500):  # SQLite takes only so many at once
         part = keys[start : start + 500]

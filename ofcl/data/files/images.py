@@ -27,7 +27,7 @@ GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 MOST_BYTES = 16 * 2**30  # of all images together; more is surely a mistake
 
 DecodedImages = tuple[np.ndarray, np.ndarray]
-"""Images (n, channels, height, width) uint8, and the rows of the files that could be read."""
+"""Images (n, channels, height, width) uint8, and the indices of the files that could be read."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,11 @@ class UnreadableImage(ValueError):
 
 
 def is_image(path: Path) -> bool:
-    """Says whether a file is an image, by the ending of its name; hidden files are not."""
+    """Says whether a file is an image by the ending of its name, and is not hidden.
+
+    Args:
+        path: The file, which need not exist.
+    """
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
@@ -91,13 +95,18 @@ def read_images(
 ) -> Callable[[Sequence[ImageFile]], DecodedImages]:
     """Looks at all images of a dataset, and returns a function that reads some of them.
 
-    All images that it reads have one size, one number of channels and one scale of pixels.
+    All images that the function reads have one size, one number of channels and one scale of
+    pixels.
 
     Args:
-        paths: The image files of all parts.
+        paths: The image files of all parts of the dataset.
         side: The side in pixels to which they are resized; None: they must all have the same size.
-        damage: Takes the files that cannot be read.
-        track: Shows the progress.
+        damage: Files that cannot be read are reported to it.
+        track: Shows how many images are done.
+
+    Returns:
+        A function of image files. It returns their pixels and the indices of the files that could
+        be read.
 
     Raises:
         OfclError: The images have different sizes, or do not fit into memory.
@@ -161,7 +170,7 @@ def image_sizes(paths: Sequence[ImageFile]) -> set[tuple[int, int]]:
 
 @contextmanager
 def _opened(path: ImageFile) -> Iterator[Image.Image]:
-    """Opens an image file; any error while it is open becomes an `UnreadableImage`."""
+    """Opens an image file for a `with` block; any error in it becomes an `UnreadableImage`."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -180,6 +189,7 @@ def _opened(path: ImageFile) -> Iterator[Image.Image]:
 
 
 def _open_bytes(path: ImageFile) -> IO[bytes]:
+    """Opens an image file, or one that is stored inside another file, for reading bytes."""
     return io.BytesIO(path.data) if isinstance(path, StoredImage) else path.open("rb")
 
 

@@ -16,7 +16,7 @@ def json_rows(path: Path, damage: Damage) -> Iterator[tuple[int, dict[str, Any]]
 
     Args:
         path: The file.
-        damage: Takes the lines that cannot be used.
+        damage: Lines that cannot be used are reported to it.
     """
     for line, text in read_lines(path):
         if text.strip():
@@ -27,7 +27,10 @@ def json_rows(path: Path, damage: Damage) -> Iterator[tuple[int, dict[str, Any]]
 
 
 def parse_json_row(text: str) -> dict[str, Any]:
-    """Parses one line of JSON.
+    """Parses one line of JSON into its values by column.
+
+    Args:
+        text: The line.
 
     Raises:
         ValueError: The line is not a JSON object; the message says what is wrong with it.

@@ -89,10 +89,10 @@ def classes_of(names: Sequence[str], labels: Sequence[str]) -> np.ndarray:
 
 
 def check_labels(what: str, names: Sequence[str]) -> None:
-    """Raises an error if most values of a column are different: then they are not labels.
+    """Raises an error if most labels are different from each other: then they are not labels.
 
     Args:
-        what: The column, for the message.
+        what: The name of the column or array that they come from, for the message.
         names: The label of each sample.
     """
     different = len(set(names))

@@ -21,13 +21,19 @@ WHITE = (2**8 - 1, 2**12 - 1, 2**16 - 1)  # largest values of 8, 12 and 16 bits
 def is_deep(image: Image.Image) -> bool:
     """Says whether a grey image has more than 8 bits per pixel.
 
-    Pillow's own conversion would cut off values above 255.
+    Pillow's own conversion of such an image would cut off values above 255.
+
+    Args:
+        image: The image.
     """
     return image.mode.startswith("I") or image.mode == "F"
 
 
 def deep_pixels(image: Image.Image) -> np.ndarray:
-    """Returns the pixels of an image with more than 8 bits.
+    """Returns the pixels (height, width) of a grey image with more than 8 bits, unchanged.
+
+    Args:
+        image: The image.
 
     Raises:
         ValueError: A value is below 0 or does not fit into 16 bits.
@@ -44,8 +50,9 @@ def to_eight_bits(image: Image.Image, largest: float | None) -> Image.Image:
 
     Args:
         image: The image.
-        largest: The largest value in all deep images of the dataset. None: the largest in this
-            image. `UNKNOWN`: 16 bits are assumed, or 0 to 1 for floats in that range.
+        largest: The largest value in all images of the dataset with more than 8 bits. None: the
+            largest in this image. `UNKNOWN`: 16 bits are assumed, or 0 to 1 for floats in that
+            range.
     """
     from PIL import Image
 

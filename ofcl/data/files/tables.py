@@ -41,7 +41,10 @@ class Table:
         return len(self.lines)
 
     def column(self, name: str) -> list[Any]:
-        """Returns a column by name.
+        """Returns the values of a column.
+
+        Args:
+            name: The name of the column.
 
         Raises:
             OfclError: There is no such column.
@@ -73,8 +76,9 @@ def read_table(path: Path, damage: Damage, header: tuple[str, ...] | None = None
 
     Args:
         path: The file, in a format that `table_format` knows.
-        damage: Takes the rows that cannot be used.
-        header: The names of the columns, for a CSV file whose first line does not name them.
+        damage: Rows that cannot be used are reported to it.
+        header: The names of the columns, for a CSV file whose first line does not name them; None:
+            the file names them.
 
     Raises:
         OfclError: The file as a whole cannot be used.

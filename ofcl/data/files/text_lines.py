@@ -22,7 +22,14 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a text file, compressed or not, each with its number, counted from 1."""
+    """Yields the lines of a text file, compressed or not, each with its number, counted from 1.
+
+    Args:
+        path: The file, in UTF-8 or UTF-16.
+
+    Raises:
+        OfclError: The file cannot be read, or a line is not text.
+    """
     with open_unpacked(path) as file:
         start = file.peek(2)[:2] if hasattr(file, "peek") else b""
         if start in _UTF16:
@@ -57,7 +64,13 @@ def decode_line(name: str, number: int, raw: bytes) -> str:
 
 
 def _without_zeros(name: str, number: int, text: str) -> str:
-    """Returns a line as it is; raises an error if it has a zero byte in it."""
+    """Returns a line as it is; raises an error if it has a zero byte in it.
+
+    Args:
+        name: The name of the file, for the message.
+        number: The number of the line, counted from 1.
+        text: The line.
+    """
     if "\0" in text:
         raise OfclError(
             f"'{name}', line {number}: a zero byte, which no text has; the file is damaged, or "

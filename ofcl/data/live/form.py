@@ -65,10 +65,13 @@ class Form:
         self._standardise: Standardisation | None = None  # once the window is full
 
     def check(self, x: Any) -> np.ndarray | str:
-        """Brings a sample into the form of the first one.
+        """Brings a sample into the form of the first one; the first one sets the form.
 
         Args:
             x: A text, numbers, or an image in any of the usual layouts.
+
+        Returns:
+            The text, a vector (float64), or an image (channels, height, width) uint8.
 
         Raises:
             ValueError: The sample has another form, or none at all; the message says what is wrong.
@@ -88,11 +91,11 @@ class Form:
         return value
 
     def fit(self, pending: Sequence[Sample], ended: bool) -> bool:
-        """Fits the standardisation as soon as enough samples have arrived.
+        """Fits the standardisation of numbers as soon as enough samples have arrived.
 
         Args:
             pending: The samples that have arrived and are in no batch yet.
-            ended: Whether no more samples will arrive; then those that have are enough.
+            ended: Whether no more samples will arrive; then one usable sample is enough.
 
         Returns:
             Whether samples can be turned into tensors; False while the standardisation needs more.
@@ -109,7 +112,11 @@ class Form:
         return True
 
     def to_tensor(self, samples: Sequence[Any]) -> Tensor:
-        """Turns checked samples into a model's input (n, …)."""
+        """Turns samples into a model's input (n, …), on the device.
+
+        Args:
+            samples: Samples that `check` returned.
+        """
         if self._pattern.kind == "text":
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
@@ -137,24 +144,36 @@ class Form:
         return Dataset(name, kind, x, y, x, y, labels, mean, std)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the vectors (n, d) of texts."""
         self._embedder = self._embedder or find_embedder(self._embedder_name)
         return embed(texts, self._embedder, self._root)
 
     def state(self) -> State:
-        """Returns the standardisation, for a checkpoint; it contains no sample."""
+        """Returns the standardisation, None if it is not fitted, for a checkpoint; no samples."""
         fitted = self._standardise
         if fitted is None:
             return {"mean": None, "scale": None}
         return {"mean": torch.from_numpy(fitted.mean), "scale": torch.from_numpy(fitted.scale)}
 
     def load_state(self, state: State) -> None:
-        """Takes over the standardisation that `state` returned."""
+        """Takes over a standardisation from a checkpoint.
+
+        Args:
+            state: The standardisation that `state` returned.
+        """
         if state["mean"] is not None:
             self._standardise = Standardisation(state["mean"].numpy(), state["scale"].numpy())
 
 
 def _array(x: Any) -> np.ndarray:
-    """Turns numbers into a vector (float64) or an image (uint8, (channels, height, width))."""
+    """Turns numbers into a vector (float64) or an image (channels, height, width) uint8.
+
+    Args:
+        x: Numbers as a list, an array or a tensor.
+
+    Raises:
+        ValueError: The shape or the values are neither a vector's nor an image's.
+    """
     if isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     try:

@@ -16,10 +16,10 @@ Items = Iterable[Any]
 
 
 class IteratorFeed:
-    """Samples of an iterable.
+    """A feed of the samples of an iterable.
 
-    Of an iterable that starts anew each time, such as a list, the samples that were learned already
-    are skipped. An iterator continues with its next item.
+    When it is opened again, an iterable that starts anew, such as a list, skips the samples that
+    were learned already. An iterator continues with its next item.
 
     Args:
         items: The iterable; or a function that takes a number n and returns an iterable without the
@@ -32,10 +32,14 @@ class IteratorFeed:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples that were not learned yet; all samples of an item come together.
+        """Yields the samples that were not learned yet: a list for each item; [] for an item None.
 
         Args:
-            taken: For each source, the number of its rows that were learned already.
+            taken: For each source, the number of its rows that were learned already; the only
+                source is "".
+
+        Raises:
+            StreamError: The iterable has fewer samples than were learned.
         """
         start = taken.get("", 0)
         items = self._items(start) if callable(self._items) else self._items
@@ -60,10 +64,10 @@ def samples_of_item(item: Any, row: int) -> list[Sample]:
     Args:
         item: (x, y) or (x, y, task), of one sample or of a batch. A batch has one task for all its
             samples, or one for each.
-        row: The row of its first sample.
+        row: The number of the first of these samples among all of the iterable, counted from 0.
 
     Returns:
-        Its samples. If the item has another form, one sample that says why it cannot be used.
+        The samples. If the item has another form, one sample that says why it cannot be used.
     """
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         problem = f"a stream brings (x, y) or (x, y, task), not a {type(item).__name__}"

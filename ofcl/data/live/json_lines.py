@@ -17,10 +17,10 @@ CHUNK = 65536  # bytes that are read of a pipe at once
 
 
 class JsonLines:
-    """Samples as lines of JSON, from a file or a pipe.
+    """A feed of samples as lines of JSON, from a file or a pipe.
 
     A file is read from the first line that was not learned. A pipe continues with its next line;
-    what was read from it and is in no sample yet is kept in `known`.
+    bytes that were read from it and are in no sample yet are kept in the attribute `known`.
 
     Args:
         file: The file or pipe, opened for reading bytes.
@@ -34,10 +34,15 @@ class JsonLines:
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields the samples of the lines as they come, and [] while a pipe has no complete line.
+        """Yields a list with the sample of each line, and [] while a pipe has no complete line.
 
         Args:
-            taken: For each source, the number of its rows that were learned already.
+            taken: For each source, the number of its rows that were learned already; the only
+                source is `standard input`.
+
+        Raises:
+            StreamError: The file has fewer lines than were learned, or the pipe has none after
+                them.
         """
         reader = SampleReader(self._how, self._task, self.known)
         start = taken.get(SOURCE, 0)
@@ -65,7 +70,7 @@ class JsonLines:
     def _lines_of_pipe(self) -> Iterator[bytes | None]:
         """Yields the lines of a pipe without waiting; None while there is no complete line.
 
-        Reads from the descriptor: a thread that waits in a buffered file cannot be stopped.
+        Reads from the file descriptor: a thread that waits in a buffered file cannot be stopped.
         """
         descriptor = self._file.fileno()
         left = self.known.get("left", "").encode("latin1")

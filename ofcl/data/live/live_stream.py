@@ -29,7 +29,9 @@ from ofcl.state import State
 
 
 class LiveStream:
-    """The mini-batches of a feed. A batch is smaller if a task or the stream ends.
+    """The mini-batches of the samples that a feed brings.
+
+    A batch is smaller than `batch_size` if its task or the stream ends.
 
     Args:
         client: The number of the client, for events and messages.
@@ -61,7 +63,10 @@ class LiveStream:
         self._notices: list[Event] = []
 
     def ready(self) -> bool:
-        """Takes in samples that have arrived; says whether the next batch, or the end, is there."""
+        """Takes in the samples that have arrived, and says whether `__next__` need not wait.
+
+        True if the next batch is complete and its labels have places, or if the stream has ended.
+        """
         return self._take_in() and self._batch_has_places()
 
     def next_task(self) -> int | None:
@@ -87,17 +92,19 @@ class LiveStream:
         return Batch(x, y, None if name is None else task)
 
     def hand_to(self, client: int, vocabulary: Vocabulary, batch_size: int) -> None:
-        """Gives this stream to a client, after its first samples have been looked at.
+        """Makes this the stream of another client.
+
+        For a stream whose first samples were looked at before the client's number was known.
 
         Args:
-            client: The number of the client that learns from it.
+            client: The number of the client that learns from the stream.
             vocabulary: The labels of the run that the client takes part in.
             batch_size: The number of samples in a batch.
         """
         self._client, self._vocabulary, self._batch_size = client, vocabulary, batch_size
 
     def notices(self) -> list[Event]:
-        """Returns the events since the last call: new classes, samples left out."""
+        """Returns the events since the last call: new classes, samples left out; often none."""
         notices, self._notices = self._notices, []
         return notices
 
@@ -113,7 +120,11 @@ class LiveStream:
         }
 
     def load_state(self, state: State) -> None:
-        """Goes to the position that `state` returned."""
+        """Goes to a position in the stream.
+
+        Args:
+            state: The position that `state` returned.
+        """
         self._pending.taken = {source: int(rows) for source, rows in state["taken"].items()}
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
         self.feed.known.update(state["feed"])
@@ -125,11 +136,14 @@ class LiveStream:
         self._arrivals, self._ended = None, False
 
     def _take_in(self) -> bool:
-        """Takes in samples that have arrived; says whether the next batch, or the end, is there.
+        """Takes in samples that have arrived; returns as `_collect`.
 
-        After an error, a feed that can be opened again is opened again after the samples that were
-        learned: perhaps it has been mended. With any other feed, a sample that cannot be used
-        raises the same error again.
+        If the feed fails, it is opened again by the next call. A feed that can be reread then
+        begins after the samples that were learned: perhaps its data have been mended. With any
+        other feed, a sample that cannot be used raises the same error again.
+
+        Raises:
+            StreamError: The feed fails, or a sample cannot be used and `on_bad` is `stop`.
         """
         try:
             return self._collect()
@@ -143,7 +157,11 @@ class LiveStream:
             raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
 
     def _collect(self) -> bool:
-        """Takes samples from the feed until the next batch is complete, or no more have arrived."""
+        """Takes samples from the feed until the next batch is complete, or no more have arrived.
+
+        Returns:
+            Whether the next batch is complete, or the stream has ended; False: more must arrive.
+        """
         self._check()
         while not self._batch_is_complete():
             if self._arrivals is None:
@@ -163,11 +181,12 @@ class LiveStream:
         return True
 
     def _opened_feed(self) -> Iterator[list[Sample]]:
+        """Opens the feed after the samples that were learned."""
         # A generator, so that an error in opening the feed is raised by the first `next`.
         yield from self.feed.open(self._pending.taken)
 
     def _check(self) -> None:
-        """Checks the samples that have arrived and moves them to the pending ones."""
+        """Checks the samples that have arrived and appends them to the pending ones."""
         checked = 0
         try:
             for sample in self._unchecked:
@@ -177,7 +196,14 @@ class LiveStream:
             del self._unchecked[:checked]
 
     def _checked(self, sample: Sample) -> Sample:
-        """Returns a sample in the form that is learned, or one that says why it cannot be used."""
+        """Brings a sample into the form that is learned.
+
+        Returns:
+            The sample; if it cannot be used, one without content that says why.
+
+        Raises:
+            StreamError: The sample cannot be used, and `on_bad` is `stop`.
+        """
         problem = sample.problem
         if not problem:
             try:
@@ -195,6 +221,7 @@ class LiveStream:
         return Sample(None, None, None, sample.source, sample.row, problem)
 
     def _batch_is_complete(self) -> bool:
+        """Says whether the next batch is complete and can be turned into tensors."""
         if not self.form.fit(self._pending.samples, self._ended):
             return False
         return self._pending.holds_batch(self._batch_size)
@@ -206,11 +233,11 @@ class LiveStream:
         return all(have_places)
 
     def _skipped(self, sample: Sample) -> None:
-        """Notes an event about a sample that was left out."""
+        """Adds an event about a sample that was left out to the notices."""
         self._notices.append(Skipped(self._client, sample.source, sample.row, sample.problem))
 
     def _place(self, label: str) -> int:
-        """Returns the place of a label; notes an event if the label is new."""
+        """Returns the place of a label; if it is new, adds an event to the notices."""
         if label not in self._vocabulary:
             place = self._vocabulary.place(label)
             self._notices.append(Appeared(self._client, label, place))
@@ -218,6 +245,6 @@ class LiveStream:
 
 
 def _plain(sample: Sample) -> list[Any]:
-    """Turns a sample into plain values and a tensor, for a checkpoint."""
+    """Turns a sample into a list of its fields, with x as a tensor or text, for a checkpoint."""
     x = torch.from_numpy(sample.x) if isinstance(sample.x, np.ndarray) else sample.x
     return [x, sample.label, sample.task, sample.source, sample.row, sample.problem]

@@ -31,7 +31,11 @@ class PendingSamples:
         self._task_ends = False  # whether there is a sample of another task
 
     def append(self, sample: Sample) -> None:
-        """Adds a sample that has arrived."""
+        """Adds a sample at the end of the queue.
+
+        Args:
+            sample: The sample, which may be unusable.
+        """
         self.samples.append(sample)
         if sample.problem:
             self._skip_unusable()
@@ -41,23 +45,39 @@ class PendingSamples:
             self._usable_of_task += 1
 
     def replace(self, samples: Iterable[Sample]) -> None:
-        """Replaces all samples in the queue by others."""
+        """Replaces all samples in the queue by others.
+
+        Args:
+            samples: The new samples, in the order of their arrival.
+        """
         self.samples, self._usable_of_task, self._task_ends = [], 0, False
         for sample in samples:
             self.append(sample)
 
     def holds_batch(self, size: int) -> bool:
-        """Says whether the next batch is complete: `size` samples, or the next task has begun."""
+        """Says whether the next batch is complete: it is full, or the next task has begun.
+
+        Args:
+            size: The number of samples in a full batch.
+        """
         return self._task_ends or self._usable_of_task >= size
 
     def next_batch(self, size: int) -> list[Sample]:
-        """Lists the usable samples of the next batch that have arrived so far."""
+        """Lists the usable samples of the next batch so far; they stay in the queue.
+
+        Args:
+            size: The number of samples in a full batch.
+        """
         usable = (sample for sample in self.samples if not sample.problem)
         first = list(itertools.islice(usable, size))
         return [sample for sample in first if sample.task == first[0].task]
 
     def take_batch(self, size: int) -> list[Sample]:
-        """Removes the next batch from the queue and returns it: at most `size` samples."""
+        """Removes the next batch from the queue and returns its usable samples, all of one task.
+
+        Args:
+            size: The number of samples in a full batch.
+        """
         task = self.samples[0].task
         batch: list[Sample] = []
         while self.samples and len(batch) < size and self.samples[0].task == task:
@@ -67,7 +87,7 @@ class PendingSamples:
         return batch
 
     def _skip_unusable(self) -> None:
-        """Removes unusable samples from the head of the queue."""
+        """Removes unusable samples from the head of the queue, and calls `on_skip` with each."""
         while self.samples and self.samples[0].problem:
             self._on_skip(self._take())
 

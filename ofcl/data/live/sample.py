@@ -23,7 +23,7 @@ class Sample:
         label: Its label, a word or a number.
         task: A value that changes when a task ends; None: the stream does not say where tasks end.
         source: The file that it came from; "" if the feed has only one source.
-        row: Its row in the source; −1: the file as a whole is damaged.
+        row: Its row in the source, counted from 0; −1: the file as a whole is damaged.
         problem: The reason why it cannot be used; "" if it can.
     """
 
@@ -40,7 +40,7 @@ def unusable(source: str, row: int, problem: str) -> Sample:
 
     Args:
         source: The file that it came from.
-        row: Its row in the source.
+        row: Its row in the source, counted from 0; −1: the file as a whole is damaged.
         problem: The reason, for the user.
     """
     return Sample(None, None, None, source, row, problem)
@@ -48,16 +48,18 @@ def unusable(source: str, row: int, problem: str) -> Sample:
 
 @runtime_checkable
 class Feed(Protocol):
-    """A source of the samples of a stream."""
+    """A source of the samples of a stream.
+
+    Attributes:
+        rereads: Whether the feed can be opened again, from the first sample that was not learned.
+        known: Facts that the feed keeps between two openings: plain values, saved in checkpoints.
+    """
 
     rereads: bool
-    """Whether the feed can be opened again, from the first sample that was not learned."""
-
     known: State
-    """Facts that the feed keeps between two openings: plain values, saved in checkpoints."""
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
-        """Yields lists of samples as they come, and an empty list while there are none.
+        """Yields lists of samples as they arrive, and an empty list while none has arrived.
 
         Args:
             taken: For each source, the number of its rows that were learned already. A feed that

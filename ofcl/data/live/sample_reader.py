@@ -35,7 +35,8 @@ class Position:
 
     Args:
         rows: The number of rows that were read; None: the file was never read.
-        damaged: The number of damaged lines that were reported; None: those up to row `rows`.
+        damaged: The number of damaged lines that were reported; None: not known, and the damaged
+            lines before row `rows` count as reported.
     """
 
     rows: int | None = None
@@ -48,7 +49,7 @@ class SampleReader:
     Args:
         how: The options of reading.
         task: The column whose value changes when a task ends; None: there is none.
-        known: The facts that the feed saves; the reader adds what the columns mean.
+        known: The facts that the feed saves; the reader adds the meaning of the columns.
     """
 
     def __init__(self, how: Reading, task: str | None, known: State) -> None:
@@ -57,8 +58,8 @@ class SampleReader:
     def read_file(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
         """Yields the samples of a file after a position, and moves the position along.
 
-        If the file as a whole is damaged, the position stays: when the file has been mended, all
-        its rows are read.
+        If the file as a whole is damaged, yields one unusable sample, and the position stays: when
+        the file has been mended, all its rows are read.
 
         Args:
             path: The file.
@@ -76,7 +77,7 @@ class SampleReader:
                 yield unusable(source, start - 1, str(error))
 
     def read_line(self, line: bytes, source: str, row: int) -> Sample:
-        """Reads the sample in a line of JSON.
+        """Reads the sample in a line of JSON; if that fails, returns one that says why.
 
         Args:
             line: The line.
@@ -92,7 +93,13 @@ class SampleReader:
             return unusable(source, row, f"{source}, line {row + 1}: {error}")
 
     def _samples(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
-        """Yields the samples of an image, table or npz after a position."""
+        """Yields the samples of an image, table or npz after a position.
+
+        Args:
+            path: The file.
+            source: The name that samples give as their source.
+            at: The position, which is changed by tables only.
+        """
         start = at.rows or 0
         if is_image(path):
             yield from self._read_image(path, source, start)
@@ -104,6 +111,7 @@ class SampleReader:
             yield unusable(source, 0, f"'{source}' is no image, table or npz")
 
     def _read_image(self, path: Path, source: str, start: int) -> Iterator[Sample]:
+        """Yields an image, labelled by its folder; nothing if it was read before (`start` > 0)."""
         if start:
             return
         label = Path(source).parent.name
@@ -113,6 +121,7 @@ class SampleReader:
         yield Sample(image, label, None, source, 0)
 
     def _read_table(self, path: Path, source: str, at: Position) -> Iterator[Sample]:
+        """Yields the rows and the damaged lines of a table after a position, which is changed."""
         damage = Damage(self._how.on_bad)
         table = read_table(path, damage)
         meaning = self._meaning(table)
@@ -141,10 +150,22 @@ class SampleReader:
     def _sample_of_row(
         self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int
     ) -> Sample:
+        """Makes a sample of a table's row.
+
+        Args:
+            meaning: The meaning of the columns.
+            values: The values of the row by column.
+            source: The name that the sample gives as its source.
+            row: The number of the row, counted from 0.
+
+        Raises:
+            ValueError: A cell cannot be used.
+        """
         x, label = meaning.read(values)
         return Sample(x, label, values[self._task] if self._task else None, source, row)
 
     def _read_arrays(self, path: Path, source: str, start: int) -> Iterator[Sample]:
+        """Yields the samples of an npz file from row `start` on."""
         arrays = read_arrays(path)
         names = next((names for names in ARRAY_NAMES if set(names) <= arrays.keys()), None)
         x, y = (arrays[name] for name in names) if names else (np.zeros(()),) * 2
@@ -155,7 +176,14 @@ class SampleReader:
             yield Sample(x[row], label, None, source, row)
 
     def _meaning(self, table: Table) -> Meaning:
-        """Returns what the columns mean; raises an error if a table lacks one that is in use."""
+        """Returns the meaning of the columns, which the first table of the stream decides.
+
+        Args:
+            table: The table to be read.
+
+        Raises:
+            OfclError: The table lacks a column that is in use, or the meaning is not clear.
+        """
         if self._task is not None:
             table.column(self._task)
         known = self._known

@@ -30,11 +30,19 @@ class Vocabulary:
         return tuple(self._places)
 
     def place(self, label: str) -> int:
-        """Returns the place of a label; a new label is added with the next place."""
+        """Returns the place of a label; a new label is added with the next place.
+
+        Args:
+            label: The label.
+        """
         return self._places.setdefault(label, len(self._places))
 
     def admits(self, label: str) -> bool:
-        """Returns True: a new label gets its place at once, so its samples can be learned now."""
+        """Returns True: a new label gets its place at once, so its samples can be learned now.
+
+        Args:
+            label: Not used; `AssignedVocabulary` looks at it.
+        """
         return True
 
 
@@ -62,7 +70,11 @@ class AssignedVocabulary(Vocabulary):
         self.requested: list[str] = []
 
     def admits(self, label: str) -> bool:
-        """Says whether the label has a place; if not, adds it to `requested`."""
+        """Says whether the label has a place; if not, adds it to `requested`.
+
+        Args:
+            label: The label of a sample that is to be learned.
+        """
         if label not in self and label not in self.requested:
             self.requested.append(label)
         return label in self

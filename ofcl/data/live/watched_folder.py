@@ -53,8 +53,11 @@ class WatchedFolder:
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:
         """Yields the samples of the files in the folder, then of files that appear or grow.
 
+        An empty list means that there is nothing new.
+
         Args:
-            taken: For each source, the number of its rows that were learned already.
+            taken: For each source, a file in the folder, the number of its rows that were learned
+                already.
         """
         read: dict[str, list[int]] = self.known["read"]
         # Files of which fewer rows were learned than read, or more (they had grown since they were
@@ -80,9 +83,12 @@ class WatchedFolder:
 
 
 def _by_row(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    """Groups each sample with the damaged lines after it, which have no row of their own.
+    """Yields lists of a sample and the damaged lines after it, which have no row of their own.
 
-    So all of them have been reported by the time the sample is learned.
+    So the damaged lines are reported before the sample is learned.
+
+    Args:
+        samples: The samples of a file; a damaged line has the row of the sample before it.
     """
     group: list[Sample] = []
     for sample in samples:
@@ -98,6 +104,9 @@ class _Watch:
     """Looks for changed files in a folder from time to time, and waits until they have settled.
 
     A file has settled when it has not changed for half a second.
+
+    Args:
+        path: The folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,7 +120,14 @@ class _Watch:
         return bool(self._unsettled)
 
     def settled(self, read: Mapping[str, list[int]]) -> list[tuple[str, Stamp]]:
-        """Lists the files to be read, by name and stamp: new or changed ones that have settled."""
+        """Lists the new or changed files that have settled; [] if the last look was a moment ago.
+
+        Args:
+            read: For each file that was read, a list that begins with its stamp at that time.
+
+        Returns:
+            The name and the stamp of each file, sorted by name.
+        """
         now = time.monotonic()
         if now - self._last_look < LOOK:
             return []
@@ -138,7 +154,9 @@ class _Watch:
 
 
 def visible_files(folder: str) -> Iterator[str]:
-    """Yields the files below a folder, except hidden and unfinished ones and run directories.
+    """Yields the paths of the files below a folder, at any depth.
+
+    Hidden files and folders, unfinished files and run directories are left out.
 
     Args:
         folder: The folder.

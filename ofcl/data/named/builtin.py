@@ -53,7 +53,14 @@ def digits(root: Path) -> Raw:
 
 
 def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Raw:
-    """Makes raw data from grey images (n, height, width) and their classes."""
+    """Makes raw data from grey images.
+
+    Args:
+        name: The name of the dataset.
+        arrays: The images `x_train` and `x_test`, (n, height, width), and their classes `y_train`
+            and `y_test`, (n,).
+        labels: The label of each class.
+    """
     train, test = (
         Part(arrays[f"x_{part}"][:, None], arrays[f"y_{part}"].astype(np.int64))
         for part in ("train", "test")

@@ -98,7 +98,12 @@ def cifar100(root: Path) -> Raw:
 
 
 def _names(path: Path, key: str) -> tuple[str, ...]:
-    """Reads the labels of the classes from a `meta` file."""
+    """Reads the labels of the classes from a `meta` file.
+
+    Args:
+        path: The file.
+        key: The entry of the file's dictionary that lists the labels.
+    """
     names = read_pickle(path).get(key)
     if not isinstance(names, list):
         raise OfclError(f"'{path}' is damaged: it lacks the list {key}")
@@ -106,7 +111,12 @@ def _names(path: Path, key: str) -> tuple[str, ...]:
 
 
 def _part(paths: list[Path], key: str) -> Part:
-    """Reads the images and classes of several files as one part."""
+    """Reads the images and classes of several files as one part.
+
+    Args:
+        paths: The files.
+        key: The entry of a file's dictionary that lists the class of each image.
+    """
     images, labels = [], []
     for path in paths:
         batch = read_pickle(path)

@@ -56,7 +56,14 @@ def fetch(archive: Archive, root: Path) -> None:
 
 
 def _unpack(path: Path, root: Path) -> None:
-    """Unpacks into a hidden folder, then renames: files with their final names are complete."""
+    """Unpacks a tar or zip file into the data folder and deletes it; other files stay as they are.
+
+    It unpacks into a hidden folder, then renames: files with their final names are complete.
+
+    Args:
+        path: The downloaded file.
+        root: The data folder.
+    """
     import tarfile
     import zipfile
 
@@ -91,7 +98,11 @@ class _Bar:
         self.total: int | None = None
 
     def update(self, amount: int) -> None:
-        """Adds downloaded bytes."""
+        """Adds downloaded bytes to the bar.
+
+        Args:
+            amount: The number of bytes since the last call.
+        """
         self._progress.start()
         self._progress.update(self._task, advance=amount, total=self.total)
 
@@ -100,9 +111,10 @@ class _Bar:
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """Ends the bar."""
+        """Stops drawing the bar."""
         self._progress.stop()
 
 
 def _bar() -> _Bar | bool:
+    """Returns a progress bar; False, for none, if standard error is not a terminal."""
     return _Bar() if sys.stderr.isatty() else False

@@ -47,6 +47,15 @@ def _read(
     mean: tuple[float, ...],
     std: tuple[float, ...],
 ) -> Raw:
+    """Reads a MedMNIST file with its train, validation and test images.
+
+    Args:
+        name: The name of the dataset.
+        path: The npz file.
+        labels: The label of each class.
+        mean: The mean of each channel, for normalisation.
+        std: The standard deviation of each channel, for normalisation.
+    """
     arrays = read_arrays(path)
     parts = {}
     for split in ("train", "val", "test"):

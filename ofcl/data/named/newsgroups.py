@@ -22,6 +22,12 @@ def newsgroups(root: Path) -> Raw:
 
 
 def _messages(folder: Path, groups: tuple[str, ...]) -> Part:
+    """Reads the messages of one part.
+
+    Args:
+        folder: The folder of the part, with a subfolder of messages for each group.
+        groups: The names of all groups, which are the labels.
+    """
     unknown = {p.name for p in folder.iterdir() if p.is_dir()} - set(groups)
     if unknown:
         raise OfclError(f"'{folder}' has the groups {sorted(unknown)}, which train lacks")

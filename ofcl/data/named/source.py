@@ -25,9 +25,10 @@ class Source:
         licence: Its licence.
         read: Reads the dataset from the data folder.
         files: The files that `read` needs in the data folder; empty: the dataset is built in.
-        alternative: The files of another layout that `read` also knows.
-        archive: The download that its authors publish, if there is one.
-        hub: Downloads the files from a hub into the data folder, if there is no archive.
+        alternative: The files of another layout that `read` also knows; empty: there is none.
+        archive: The download that its authors publish; None: there is none, and `hub` is used.
+        hub: Downloads the files from a hub into the data folder; None: there is an archive, or the
+            dataset is built in.
         megabytes: The size of the download.
     """
 
@@ -45,7 +46,7 @@ class Source:
     megabytes: int = 0
 
     def present(self, root: Path) -> bool:
-        """Says whether the dataset's files are in the data folder.
+        """Says whether the dataset's files are in the data folder; True for a built-in dataset.
 
         Args:
             root: The data folder.
@@ -78,7 +79,7 @@ class Source:
             raise OfclError(f"{name}: the download lacks its files. {self._by_hand(root)}")
 
     def _by_hand(self, root: Path) -> str:
-        """Returns a line that tells the user which files to put into which folder by hand."""
+        """Returns a line that tells the user which files to put into the data folder by hand."""
         wanted = ", ".join(self.files)
         if self.alternative:
             wanted += f" (or {', '.join(self.alternative)})"

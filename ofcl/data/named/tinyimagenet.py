@@ -45,6 +45,7 @@ def tinyimagenet(root: Path) -> Raw:
 
 
 def _lines(path: Path) -> list[str]:
+    """Reads the lines of a text file that are not empty."""
     try:
         return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
     except (OSError, UnicodeDecodeError) as error:

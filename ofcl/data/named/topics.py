@@ -31,7 +31,7 @@ def dbpedia(root: Path) -> Raw:
     """Reads DBPedia-14: titles and abstracts of 14 kinds of things.
 
     Args:
-        root: The data folder.
+        root: The data folder, with the hub's Parquet files or the authors' CSV files in it.
     """
     return _read("dbpedia", root, "label", ("title", "content"), ENTITIES)
 
@@ -40,18 +40,21 @@ def yahoo(root: Path) -> Raw:
     """Reads Yahoo Answers: questions and their best answers on ten topics.
 
     Args:
-        root: The data folder.
+        root: The data folder, with the hub's Parquet files or the authors' CSV files in it.
     """
     fields = ("question_title", "question_content", "best_answer")
     return _read("yahoo", root, "topic", fields, TOPICS)
 
 
 def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
-    """Makes the function that downloads a dataset from the hub into the data folder, as Parquet.
+    """Makes a function that downloads a dataset from the hub as Parquet.
 
     Args:
         name: The name of the dataset, which becomes the name of its folder.
         hub_id: Its id on the Hugging Face hub.
+
+    Returns:
+        A function of the data folder, into which it downloads.
     """
 
     def download(root: Path) -> None:
@@ -78,6 +81,15 @@ def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
 def _read(
     name: str, root: Path, label: str, fields: tuple[str, ...], labels: tuple[str, ...]
 ) -> Raw:
+    """Reads the train and the test part of a dataset of texts.
+
+    Args:
+        name: The name of the dataset.
+        root: The data folder.
+        label: The column of the classes, as numbers.
+        fields: The columns whose texts are joined to one.
+        labels: The label of each class.
+    """
     train, test = (_part(name, root, part, label, fields, labels) for part in ("train", "test"))
     return Raw(name, "texts", train, labels, test)
 
@@ -90,6 +102,16 @@ def _part(
     fields: tuple[str, ...],
     labels: tuple[str, ...],
 ) -> Part:
+    """Reads one part of a dataset of texts, from Parquet or else from the authors' CSV.
+
+    Args:
+        name: The name of the dataset.
+        root: The data folder.
+        part: `train` or `test`.
+        label: The column of the classes, as numbers.
+        fields: The columns whose texts are joined to one.
+        labels: The label of each class.
+    """
     path, first_class = root / name / f"{part}.parquet", 0
     if not path.exists():  # the authors' files have no header, and count classes from 1
         path, first_class = root / CSV_FOLDERS[name] / f"{part}.csv", 1

@@ -22,7 +22,7 @@ KEYS = (
 
 
 def npz_file(path: Path, how: Reading) -> Raw:
-    """Reads the arrays of an npz file.
+    """Reads the arrays of an npz file, whose names must be among those in `KEYS`.
 
     Args:
         path: The file.
@@ -70,7 +70,18 @@ def npz_file(path: Path, how: Reading) -> Raw:
 def _array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
-    """Reads one part from two arrays: the samples that can be used, and their labels."""
+    """Reads one part from two arrays.
+
+    Args:
+        path: The file, for messages.
+        arrays: All arrays of the file by name.
+        x_key: The name of the array of samples.
+        y_key: The name of the array of labels.
+        damage: Samples that cannot be used are reported to it.
+
+    Returns:
+        The samples that can be used, and their labels.
+    """
     x, y = arrays[x_key], arrays[y_key]
     where = f"'{path.name}', {x_key}"
     if y.ndim == 2 and y.shape[1] == 1:  # as MedMNIST has them

@@ -32,7 +32,7 @@ def looks_like_path(name: str) -> bool:
 
 
 def read_own(name: str, how: Reading) -> Raw:
-    """Reads data by path.
+    """Reads a user's own data by path or hub id.
 
     Args:
         name: The path of a file or folder, or `hf:` and an id of the Hugging Face hub.
@@ -52,6 +52,13 @@ def read_own(name: str, how: Reading) -> Raw:
 
 
 def _read_path(name: str, path: Path, how: Reading) -> Raw:
+    """Finds out what kind of data a file or folder is, and reads it.
+
+    Args:
+        name: The path as the user wrote it, for messages.
+        path: The path of the file or folder.
+        how: The options of reading.
+    """
     if not path.exists():
         hint = f" For the Hugging Face hub write {HUB}{name}" if name.count("/") == 1 else ""
         raise OfclError(f"no file or folder '{name}', and no dataset of that name.{hint}")

@@ -57,7 +57,12 @@ def hub_dataset(name: str, how: Reading) -> Raw:
 
 
 def _hub_table(name: str, split: Any) -> Table:
-    """Reads a split of a hub's dataset as a table; classes are written as their labels."""
+    """Reads a split of a dataset of the hub as a table, with labels in place of class numbers.
+
+    Args:
+        name: The name of the table, for messages.
+        split: The split, a `datasets.Dataset`.
+    """
     columns = {}
     for column, feature in split.features.items():
         values = split[column][:]
@@ -71,7 +76,15 @@ def _hub_table(name: str, split: Any) -> Table:
 def _hub_images(
     name: str, splits: dict[str, Any], column: str, how: Reading, damage: Damage
 ) -> Raw:
-    """Makes raw data from the undecoded images of a hub's dataset."""
+    """Makes raw data from the images of a dataset of the hub, which are not decoded yet.
+
+    Args:
+        name: The id of the dataset.
+        splits: The splits `train` and perhaps `test`, each a `datasets.Dataset`.
+        column: The column of the images.
+        how: The options of reading, which may name the column of the labels.
+        damage: Samples without a usable label are reported to it.
+    """
     import datasets
 
     parts: dict[str, LabelledSamples] = {}
@@ -95,6 +108,11 @@ def _hub_images(
 
 
 def _hub_file(image: dict[str, Any], where: str) -> ImageFile:
-    """Returns an image of the hub's as a path, or as its bytes."""
+    """Returns an image of the hub as a path, or with its bytes if it has no file of its own.
+
+    Args:
+        image: The image as the hub stores it: its `bytes`, its `path`, or both.
+        where: The place of the image in the dataset, for messages.
+    """
     data, path = image.get("bytes"), image.get("path")
     return Path(path) if path and data is None else StoredImage(where, data or b"")

@@ -54,7 +54,10 @@ def image_folder(path: Path) -> Raw:
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
-    """Lists the images in each subfolder and in all folders below it, except hidden ones."""
+    """Lists the images in each subfolder and in all folders below it, by the subfolder's name.
+
+    Hidden folders and images are left out.
+    """
     return {
         sub.name: sorted(
             p

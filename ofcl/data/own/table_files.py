@@ -69,7 +69,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         name: The name of the dataset.
         tables: The tables of `train` and perhaps `test`.
         how: The options of reading, which may name the columns.
-        damage: Takes the rows that cannot be used.
+        damage: Rows that cannot be used are reported to it.
 
     Raises:
         OfclError: The train table has no rows, or a column does not exist.
@@ -111,7 +111,14 @@ def _usual_length(lists: list[list[float]]) -> int:
 
 
 def _of_length(length: int, rows: list[Row], name: str, damage: Damage) -> list[Row]:
-    """Keeps the rows whose lists have the given length, and reports the others."""
+    """Keeps the rows whose lists have the given length, and reports the others.
+
+    Args:
+        length: The length to keep.
+        rows: The rows: line, list of numbers, label.
+        name: The name of the table, for messages.
+        damage: Rows of another length are reported to it.
+    """
     kept = []
     for line, numbers, label in rows:
         if len(numbers) == length:
