@@ -123,7 +123,12 @@ def inspect(
 
 
 def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
-    """Prints the kind of the samples, their sizes and how many there are."""
+    """Prints the kind of the samples, their sizes and how many there are.
+
+    Args:
+        raw: The data, as they were read.
+        sizes: The heights and widths of images; empty if the samples are no image files.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("kind", raw.content)
     if sizes:
@@ -140,7 +145,7 @@ def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
 
 
 def _classes(raw: Raw) -> None:
-    """Prints the number of samples of each class, the largest classes first."""
+    """Prints the number of samples of each class, the largest first; of many classes only some."""
     table = Table(box=None, pad_edge=False)
     table.add_column("class")
     table.add_column("train", justify="right")

@@ -73,7 +73,9 @@ def run(
     aggregation: Annotated[
         str | None, typer.Option(help="fedavg, weighted, fedprox, trimmed-mean or median.")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="sound (default) or published.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="strong (default), sound or published.")
+    ] = None,
     memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
     tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
@@ -252,7 +254,14 @@ def version(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Reads a list of seeds from a text such as `0,1,2`."""
+    """Reads a list of seeds from a text such as `0,1,2`; a seed that comes twice counts once.
+
+    Args:
+        text: The text, as it was typed.
+
+    Raises:
+        OfclError: If the text is not a list of numbers.
+    """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdigit() for part in parts):
         raise OfclError(f"seeds = '{text}'; expected numbers with commas between them: 0,1,2")
@@ -277,7 +286,7 @@ def run_seeds(
         out: The folder of the runs, which get a directory each; None: a new folder.
         quiet: Whether to show no progress.
         as_json: Whether to print the results as JSON.
-        track: The names of trackers.
+        track: The names of trackers to which every run is logged.
     """
     if settings.streams:
         raise OfclError("a stream comes once, for one seed: use --seed")
@@ -317,11 +326,11 @@ def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
 
 
 def default_out(settings: Settings, of: str | None = None) -> Path:
-    """Names a new directory in `runs/` by data, method, seed and time.
+    """Names a directory in `runs/` that does not exist yet, by data, method, seed and time.
 
     Args:
         settings: The settings of the run.
-        of: A word for the name, instead of the seed.
+        of: A word that stands in the name instead of the seed; None: the seed stands there.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
@@ -340,7 +349,7 @@ def _preset_summary(name: str) -> str:
 
 
 def _settings_help() -> dict[str, str]:
-    """Gives a line of help for each setting."""
+    """Gives a line of help for each setting, with its default, by the setting's name."""
     return {
         name: f"{field.description} (default {field.default!r})"
         for name, field in Settings.model_fields.items()

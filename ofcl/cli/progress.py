@@ -45,13 +45,25 @@ def track(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
-    """Yields items and moves a bar."""
+    """Yields items, and moves a bar.
+
+    Args:
+        items: The items.
+        what: The name of the work, shown beside the bar.
+        progress: The display to which the bar is added.
+    """
     with progress:
         yield from progress.track(items, description=what)
 
 
 def _with_lines(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
-    """Yields items and prints a line every half a minute, so that a log shows progress."""
+    """Yields items, and prints a line every half a minute, so that a log shows progress.
+
+    Args:
+        items: The items.
+        what: The name of the work, with which each line begins.
+        console: The console to which lines are printed.
+    """
     printed = time.monotonic()
     for n, item in enumerate(items):
         if time.monotonic() - printed > SECONDS_BETWEEN_LINES:
@@ -64,7 +76,11 @@ class View(Protocol):
     """Shows a run to the user, event by event."""
 
     def show(self, event: Event) -> None:
-        """Shows what an event changes."""
+        """Shows what an event changes.
+
+        Args:
+            event: The newest event of the run.
+        """
 
 
 class Bar:
@@ -83,7 +99,11 @@ class Bar:
         self._row = progress.add_task(name, total=run.batches, completed=done)
 
     def show(self, event: Event) -> None:
-        """Moves the bar after one more event."""
+        """Moves the bar.
+
+        Args:
+            event: The newest event of the run.
+        """
         self._tally.add(event)
         tally = self._tally
         if self._endless:
@@ -109,7 +129,11 @@ class Lines:
         self._tally, self._name, self._console, self._run = Tally(run), name, console, run
 
     def show(self, event: Event) -> None:
-        """Prints a line if all clients have finished a task with this event."""
+        """Prints a line if all clients have now finished a task.
+
+        Args:
+            event: The newest event of the run.
+        """
         tally = self._tally
         tally.add(event)
         if isinstance(event, Evaluated) and tally.ended[event.task] == tally.clients:
@@ -142,7 +166,11 @@ class LiveLines:
         self._printed = time.monotonic()
 
     def show(self, event: Event) -> None:
-        """Prints a line if half a minute has passed, a class is new or a sample is left out."""
+        """Prints a line if half a minute has passed, a class is new or a sample is left out.
+
+        Args:
+            event: The newest event of the run.
+        """
         self._tally.add(event)
         if isinstance(event, Skipped):
             self._print(f"left out: {event.problem}")
@@ -158,7 +186,7 @@ class LiveLines:
 
 
 def _live_words(tally: Tally) -> str:
-    """Sums up an endless run in a line."""
+    """Sums up a run on endless streams in a line: what its `Tally` has counted so far."""
     return (
         f"{tally.batches} mini-batches  {tally.classes} classes  accuracy of the last {RECENT} "
         f"{tally.recent_accuracy:.1f}  rounds {tally.rounds}  left out {tally.skipped}"
@@ -169,12 +197,16 @@ class Silence:
     """Shows nothing of a run, for `--quiet`."""
 
     def show(self, event: Event) -> None:
-        """Shows nothing."""
+        """Shows nothing.
+
+        Args:
+            event: The newest event of the run.
+        """
 
 
 @contextmanager
 def view(run: Run, name: str, console: Console, quiet: bool) -> Iterator[View]:
-    """Chooses how to show a run: as a bar, as lines, or not at all.
+    """Chooses how to show a run: as a bar in a terminal, as lines elsewhere, or not at all.
 
     Args:
         run: The run.

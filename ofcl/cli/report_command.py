@@ -47,7 +47,13 @@ def report(
 
 
 def _follow(directories: list[Path], samples: int, port: int) -> None:
-    """Serves the page to this machine and keeps it up to date, until Ctrl-C."""
+    """Serves the page to this machine and keeps it up to date, until Ctrl-C.
+
+    Args:
+        directories: Run directories, or folders of them.
+        samples: How many samples of each memory are shown, at most.
+        port: The port to listen on; 0: any that is free.
+    """
     follower = following.Follower(
         directories, lambda: as_html(make_report(directories, samples), live=True)
     )

@@ -71,7 +71,12 @@ def reproduce(
 
 
 def _draw_figure(out: Path, dry_run: bool) -> None:
-    """Draws Figure 2: confidence and Bregman information on a plane."""
+    """Draws Figure 2 of the paper: confidence and Bregman information on a plane.
+
+    Args:
+        out: The folder in which the figure is saved.
+        dry_run: Whether to print only how long it would take.
+    """
     if dry_run:
         out_console.print("a figure: some seconds", highlight=False)
         return
@@ -81,7 +86,12 @@ def _draw_figure(out: Path, dry_run: bool) -> None:
 
 
 def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
-    """Prints the missing runs, and how long they would take on this machine."""
+    """Prints the missing runs, and how long they would take on this machine.
+
+    Args:
+        jobs: All runs of the table.
+        missing: Those of them that are not finished.
+    """
     for job in missing:
         out_console.print(str(job.directory.path), highlight=False, soft_wrap=True, markup=False)
     seconds = plan.estimate(missing, say) if missing else 0.0
@@ -93,7 +103,14 @@ def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
 
 
 def _run(missing: list[plan.Job], quiet: bool) -> None:
-    """Makes the missing runs, dataset by dataset; warns of a dataset that cannot be loaded."""
+    """Makes the missing runs, dataset by dataset.
+
+    If a dataset cannot be loaded, its runs are left out with a warning.
+
+    Args:
+        missing: The runs that are not finished.
+        quiet: Whether to show no progress.
+    """
     load = Loader(track, say)
     for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
         some = list(of_it)
@@ -109,7 +126,7 @@ def _run(missing: list[plan.Job], quiet: bool) -> None:
 
 
 def _fits(job: plan.Job) -> bool:
-    """Tells whether a finished run has the settings of the table; warns if it has not."""
+    """Tells whether a run was made with the settings that its table asks for; warns if not."""
     try:
         check_same(job.directory, job.settings, but_for=("device", "data_root"))
     except OfclError as error:
@@ -125,10 +142,10 @@ def judge(
 
     Args:
         jobs: The runs of the table, finished or not.
-        wanted: Tells whether a run counts.
+        wanted: Tells whether a finished run counts; default: every one does.
 
     Returns:
-        A verdict for each cell of the table.
+        A verdict for each cell of the table, also for one without finished runs.
     """
     judged = []
     for _, of_cell in groupby(jobs, key=lambda job: id(job.cell)):

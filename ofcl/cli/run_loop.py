@@ -22,7 +22,7 @@ from ofcl.uncertainty.perturbations import choose_perturbations
 
 
 def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
-    """Runs a run to its end, and shows progress.
+    """Runs a run to its end, shows its progress, and gives its result.
 
     Args:
         started: The run; its events are shown and handed to trackers.
@@ -61,7 +61,7 @@ def tracked(started: Run, names: Sequence[str]) -> Iterator[Trackers]:
 
 
 class Trackers:
-    """The trackers of a run; one that fails is closed, and the run goes on without it.
+    """The trackers of a run; one that fails is dropped with a warning, and the run goes on.
 
     Args:
         started: The run.
@@ -81,15 +81,24 @@ class Trackers:
                 self._open.append(tracking)
 
     def show(self, event: Event) -> None:
-        """Hands an event to every tracker."""
+        """Hands an event to every tracker.
+
+        Args:
+            event: The newest event of the run.
+        """
         self._each(lambda tracking: tracking.show(event))
 
     def finish(self, result: Result | None) -> None:
-        """Hands the result to every tracker; None: the run was stopped."""
+        """Closes every tracker.
+
+        Args:
+            result: The result of the run, which trackers log; None: the run was stopped or has
+                failed.
+        """
         self._each(lambda tracking: tracking.finish(result))
 
     def _each(self, do: Callable[[Tracking], None]) -> None:
-        """Calls a function with every tracker, and drops a tracker that fails."""
+        """Calls a function (`do`) with every tracker; drops a tracker if the call fails."""
         for tracking in list(self._open):
             try:
                 do(tracking)
@@ -132,7 +141,8 @@ def check_same(
         but_for: The names of settings that may differ.
 
     Raises:
-        OfclError: If another setting differs.
+        OfclError: If a setting differs that is not in `but_for`, and that a run does not choose by
+            itself.
     """
     there = directory.settings()
     asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
@@ -145,7 +155,16 @@ def check_same(
 
 
 def _asked(settings: Settings) -> dict[str, Any]:
-    """Gives the settings as a run directory has them, without those that a run finds by itself."""
+    """Gives the settings that a user asks for in the form in which a run directory has them.
+
+    Settings that the run chooses by itself, for example those that fit the data, are left out.
+
+    Args:
+        settings: The settings that the user asks for.
+
+    Returns:
+        The values by the setting's name.
+    """
     asked = dict(settings)
     asked["perturbations"] = choose_perturbations(settings.perturbations)
     if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():

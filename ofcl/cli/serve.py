@@ -94,7 +94,13 @@ def start(
 
 
 def _settings(here: ServerFolder, name: str | None, overrides: list[str]) -> Settings:
-    """Makes the settings of a run from a settings file and `--set`."""
+    """Makes the settings of a run between parties.
+
+    Args:
+        here: The server's folder, with the federation.
+        name: A settings file, or a preset's name; None: neither was given.
+        overrides: The values of `--set`, as they were typed.
+    """
     values = settings_files.load_settings(name) if name else {}
     values = {**values, **dict(map(settings_files.parse_override, overrides))}
     return run_settings(here.federation, values)
@@ -117,7 +123,12 @@ def status(folder: Folder, insecure: Insecure = False) -> None:
 
 
 def _party_table(here: ServerFolder, nodes: dict[str, Node]) -> Table:
-    """Makes the table of parties: which are connected, and since when."""
+    """Makes the table of parties: which are connected, and since when.
+
+    Args:
+        here: The server's folder, with the names of the parties.
+        nodes: The parties that the server knows, by name; empty if the server does not answer.
+    """
     table = Table("party", "state", "since", box=None, pad_edge=False)
     for party in here.federation.present:
         node = nodes.get(party)
@@ -130,7 +141,7 @@ def _party_table(here: ServerFolder, nodes: dict[str, Node]) -> Table:
 
 
 def _run_line(runs: Runs) -> str:
-    """Describes the newest run in a line."""
+    """Describes the newest run in a line: its directory, rounds, and whether it has ended."""
     run = runs.last()
     if run is None:
         return "no run yet"

@@ -51,11 +51,11 @@ class Tally:
 
     @property
     def recent_accuracy(self) -> float:
-        """The accuracy on the newest mini-batches before they were learned, in percent."""
+        """The accuracy on the newest mini-batches just before they were learned, %; at first 0."""
         samples = sum(n for _, n in self._recent)
         return 100 * sum(right for right, _ in self._recent) / max(samples, 1)
 
     @property
     def loss(self) -> float:
-        """The mean loss in the newest task."""
+        """The mean loss of the samples of the newest task; NaN before the first mini-batch."""
         return self._loss / self._samples if self._samples else float("nan")

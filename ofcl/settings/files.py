@@ -23,6 +23,12 @@ def preset(name: str) -> dict[str, Any]:
     Args:
         name: The name of the preset, one of `presets()`.
 
+    Returns:
+        The values by the setting's name; of a protocol, its own name as `protocol` too.
+
+    Raises:
+        OfclError: If there is no such preset.
+
     >>> preset("published")["mixing"]
     0.5
     """
@@ -37,8 +43,11 @@ def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
     """Reads the values that the paper sets for one of its datasets.
 
     Args:
-        dataset: The name of the dataset; one that is not in the paper has no values.
+        dataset: The name of the dataset.
         protocol: The name of the protocol, as some values differ between protocols.
+
+    Returns:
+        The values by the setting's name; empty for a dataset that is not in the paper.
 
     >>> dataset_preset("crc-tissue", "published")["drop_class"]
     'last'
@@ -145,7 +154,15 @@ def _toml_value(value: Any) -> str:
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
-    """Reads TOML; `source` names the file in the error."""
+    """Reads TOML.
+
+    Args:
+        text: The TOML.
+        source: The name of its file, for the error.
+
+    Raises:
+        OfclError: If the text is not valid TOML.
+    """
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -41,7 +41,7 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Says in one line which value was given and what is accepted."""
+    """Says in one line, of the first value that is wrong, what was given and what is accepted."""
     problem = error.errors()[0]
     name = str(problem["loc"][0])
     given = problem["input"]

@@ -29,7 +29,7 @@ def check_noise(settings: Settings) -> None:
     such settings, and must still be readable.
 
     Args:
-        settings: The settings.
+        settings: The run's settings.
     """
     for name in ("dp_noise", "dp_delta"):
         if settings.dp_clip is None and getattr(settings, name) != _default(name):
@@ -40,7 +40,7 @@ def check_combination(settings: Settings) -> None:
     """Raises an error if values exclude each other, or one of them would have no effect.
 
     Args:
-        settings: The settings.
+        settings: The run's settings.
     """
     if settings.scoring_model == "current" and settings.rescore != "every-batch":
         raise OfclError(

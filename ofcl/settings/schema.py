@@ -1,8 +1,8 @@
 """The settings of a run: their names, types, defaults and help.
 
 Settings come from TOML files, the command line or Python; every value is checked here. A protocol
-(`sound`, `published`) is a TOML file with values of these settings; `docs/protocols.md` says what
-each value changes.
+(`strong`, `sound`, `published`) is a TOML file with values of these settings; `docs/protocols.md`
+says what each value changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Settings(BaseModel):
     """Everything that determines a run.
 
     A setting that is not given gets the value that the paper sets for the dataset; else that of the
-    protocol; else the default.
+    protocol; else the default. If the protocol names it in `fit`, a run chooses it for the data
+    (`assembly/fitting.py`).
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -194,11 +195,17 @@ class Settings(BaseModel):
     noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
 
     # Learning
-    model: str = Field("auto", description="auto: slim-resnet18 for images, mlp for vectors")
-    width: int = Field(20, ge=1, description="channels of the first block of slim-resnet18")
+    model: str = Field(
+        "auto",
+        description="auto: slim-resnet18 for images, mlp for vectors; under strong it is chosen "
+        "for the data: slim-resnet18 or convnet for images, mlp for vectors",
+    )
+    width: int = Field(
+        20, ge=1, description="channels of the first block of slim-resnet18 and convnet"
+    )
     hidden: int = Field(512, ge=1, description="units of the hidden layer of mlp")
     optimizer: Literal["auto", "sgd", "adam"] = Field(
-        "auto", description="auto: sgd for slim-resnet18, adam for mlp"
+        "auto", description="auto: sgd for slim-resnet18, adam for the other models"
     )
     lr: float | None = Field(None, gt=0, description="learning rate; unset: sgd_lr or adam_lr")
     sgd_lr: float = Field(0.1, gt=0, description="learning rate of SGD")
@@ -329,13 +336,21 @@ class Settings(BaseModel):
 
     @property
     def tasks_in_stream(self) -> int:
-        """The number of tasks in which a client's data come: one if all come as one (`joint`)."""
+        """The number of tasks in a client's stream: one with `joint`, in which all come as one."""
         return 1 if self.joint else self.tasks
 
     @model_validator(mode="before")
     @classmethod
     def _start_from_protocol(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fills in the values of the protocol and those that the paper sets for the dataset."""
+        """Fills in the values of the protocol, and those that the paper sets for the dataset.
+
+        Args:
+            values: The values that were given, by the setting's name; they override the others.
+
+        Returns:
+            All these values. `fit` names only settings that neither the caller nor the paper has
+            set.
+        """
         protocol = values.get("protocol", cls.model_fields["protocol"].default)
         if protocol not in PROTOCOLS:
             return values
@@ -347,12 +362,12 @@ class Settings(BaseModel):
     @field_validator("augment", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """Accepts true and false, as older settings files have them."""
+        """Accepts true (`flip-rotate`) and false (`none`), as older settings files have them."""
         return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
     @field_validator("perturbations", "columns", "streams", "fit", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
-        """Accepts names and numbers, in a list or as one text with commas between them."""
+        """Turns a list of names and numbers, or a text with commas between them, into names."""
         items = value if isinstance(value, list | tuple) else str(value).split(",")
         return tuple(str(item).strip() for item in items if str(item).strip())
