@@ -24,10 +24,12 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before PyTorch: workers have one thread each
 
+import numpy as np
 import torch
 
 from ofcl import Run, make_settings
-from ofcl.assembly.dealing import Loader
+from ofcl.assembly.dealing import Loader, arrivals, build_shares
+from ofcl.data.noise import noisy_train
 from ofcl.evaluation import metrics
 from ofcl.report.significance import Difference, paired_difference
 from ofcl.settings.files import PROTOCOLS
@@ -140,10 +142,35 @@ def run_one(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any
         "global_A": result.global_A,
         "global_F": result.global_F,
         "A_of_clients": [metrics.last_accuracy(matrix) for matrix in ends],
+        "noisy_remembered": noisy_remembered(run),
         "rounds": result.rounds,
         "seconds": round(time.perf_counter() - began, 1),
         "settings": {name: value for name, value in values.items() if name not in unsaid},
     }
+
+
+def noisy_remembered(run: Run) -> float | None:
+    """Returns the share of noisy samples in all memories at the end of a run, in percent.
+
+    Args:
+        run: A run that has ended.
+
+    Returns:
+        The share; None: the streams were clean.
+    """
+    settings, noisy = run.settings, []
+    if not (settings.label_noise or settings.input_noise):
+        return None
+    dataset = LOAD(settings)
+    for client, share in zip(run.clients, build_shares(settings, dataset), strict=True):
+        noise = {"label_noise": settings.label_noise, "input_noise": settings.input_noise}
+        x, y, rows_of_tasks = noisy_train(dataset, share, client.number, settings.seed, **noise)
+        came = arrivals(settings, share)
+        rows = torch.from_numpy(np.concatenate(rows_of_tasks))
+        wrong, broken = (y[rows] != dataset.y_train[came]), (x[rows] != dataset.x_train[came])
+        of_stream = wrong | broken.flatten(1).any(1)
+        noisy.append(of_stream[client.learner.memory.samples.id])
+    return 100 * torch.cat(noisy).float().mean().item()
 
 
 def chosen(given: str | None, known: dict | tuple) -> list[str]:
@@ -284,6 +311,8 @@ def less_chance(
 def means(of_seeds: dict[int, dict[str, Any]]) -> str:
     """Returns the means of A, F and global A over seeds, and the number of seeds, as text.
 
+    If the streams were noisy, the share of noisy samples in the memories is in it too.
+
     Args:
         of_seeds: The line of each run of a method, by seed; none: the text is empty.
     """
@@ -291,7 +320,9 @@ def means(of_seeds: dict[int, dict[str, Any]]) -> str:
         return ""
     names = ("A", "F", "global_A")
     a, f, g = (sum(line[n] for line in of_seeds.values()) / len(of_seeds) for n in names)
-    return f"{a:.1f} / {f:.1f} ({g:.1f}), {len(of_seeds)} seeds"
+    noisy = [n for line in of_seeds.values() if (n := line.get("noisy_remembered")) is not None]
+    share = f", {sum(noisy) / len(noisy):.0f} % noisy" if noisy else ""
+    return f"{a:.1f} / {f:.1f} ({g:.1f}), {len(of_seeds)} seeds{share}"
 
 
 def shown(difference: Difference | None) -> str:

@@ -47,6 +47,7 @@ def test_a_run_gives_the_accuracy_of_each_client(script, monkeypatch, tmp_path):
     assert {name: line[name] for name in script.JOB} == given
     assert line["A"] == pytest.approx(np.mean(line["A_of_clients"]))
     assert line["settings"]["label_noise"] == 0.2
+    assert 0 < line["noisy_remembered"] < 40  # a fifth of what came has a wrong label
     assert json.loads(json.dumps(line)) == line
 
 
