@@ -209,7 +209,7 @@ ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1}
 
 
 def start(data, values, **more):
-    return Run(make_settings({**more, **values}), data)
+    return Run(make_settings({**values, **more}), data)
 
 
 def check(run):
@@ -223,13 +223,13 @@ def check(run):
 @pytest.mark.parametrize(("method", "keep", "aggregation", "protocol"), COMBINATIONS)
 def test_vectors(method, keep, aggregation, protocol):
     values = {"method": method, "keep": keep, "aggregation": aggregation, "protocol": protocol}
-    check(start(FEW_VECTORS, values, **TINY))
+    check(start(FEW_VECTORS, values, **{**TINY, "protocol": protocol}))
 
 
 @pytest.mark.parametrize("method", REMEMBERING)
 @pytest.mark.parametrize("protocol", ["sound", "published", "strong"])
 def test_images(method, protocol):
-    check(start(FEW_IMAGES, {"method": method, "protocol": protocol}, **ON_FEW_IMAGES))
+    check(start(FEW_IMAGES, {"method": method}, **{**ON_FEW_IMAGES, "protocol": protocol}))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - set(REMEMBERING)))
@@ -283,7 +283,7 @@ def test_memory_helps_on_data_that_can_be_learned(blobs):
     assert results["none"].F > results["bi"].F + 10
 
 
-def test_one_client_alone_learns_without_rounds(blobs):
-    run = start(blobs, {"method": "er", **TINY}, clients=1)
+def test_one_client_alone_learns_without_rounds_under_published(blobs):
+    run = start(blobs, {**TINY, "method": "er"}, clients=1, protocol="published")
     assert not [event for event in run if isinstance(event, Round)]
     assert run.result().A > 0

@@ -189,7 +189,8 @@ def test_what_cannot_work_with_this_data_is_refused(blobs, tmp_path, values, mes
 
 def test_warnings(blobs):
     assert "no round will happen: at most 8" in Run(settings(burn_in=99), blobs).warnings[0]
-    assert "1 client is not a federation" in Run(settings(clients=1), blobs).warnings[0]
+    alone = Run(settings(clients=1, protocol="published"), blobs)
+    assert "1 client is not a federation" in alone.warnings[0]
     assert "never told from old ones" in Run(settings(loss="ace"), blobs).warnings[0]
     assert Run(settings(), blobs).warnings == []
 

@@ -16,9 +16,10 @@ from tests.support.report_pages import METHODS
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """The demo's four runs, with shorter streams and smaller memories."""
+    """Runs of the demo's four methods under `sound`, shorter and with smaller memories."""
     folder = tmp_path_factory.mktemp("demo")
-    shorter = {"limit": 6, "burn_in": 2, "q": 2, "memory": 30, "clients": 3, "width": 2}
+    shorter = {"protocol": "sound", "model": "auto", "steps": 1, "limit": 6, "burn_in": 2, "q": 2,
+               "memory": 30, "clients": 3, "width": 2}  # fmt: skip
     whole = load_dataset(settings_files.preset("demo")["dataset"])
     data = replace(whole, x_test=whole.x_test[::7], y_test=whole.y_test[::7])
     for method in METHODS:
