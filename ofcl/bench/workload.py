@@ -160,9 +160,9 @@ class Bench:
 
     def __init__(self, work: Workload) -> None:
         values = {
-            "protocol": "sound", "method": work.method, "memory": work.memory, "clients": work.clients,
-            "device": work.device, "burn_in": 0, "min_clients": min(2, work.clients),
-            **work.settings,
+            "protocol": "sound", "method": work.method, "memory": work.memory,
+            "clients": work.clients, "device": work.device, "burn_in": 0,
+            "min_clients": min(2, work.clients), **work.settings,
         }  # fmt: skip
         dataset = random_dataset(work)
         self.settings = resolve(make_settings(values), dataset)
