@@ -4,6 +4,7 @@
     dataset_clients   clients with shares of a dataset; `stream_clients`: with streams of their own
     dealing           how a dataset is read, and dealt to the clients
     resolve           settings in which nothing is left to be found out
+    fitting           settings that are chosen for the data: network, steps, rounds
     checks            what cannot work is refused, in one place
     make_learner, make_client, make_server    the parts of a run from its settings
     participants      who takes part, and what is known of them
