@@ -14,8 +14,8 @@ from ofcl.federation.setup.folders import Federation
 from ofcl.federation.transport import Delivery
 from tests.support.remote import over_the_wire
 
-SMALL = {"method": "bi", "memory": 40, "tasks": 3, "model": "mlp", "hidden": 16, "burn_in": 2,
-         "q": 3, "limit": 9, "min_clients": 3}  # fmt: skip
+SMALL = {"protocol": "sound", "method": "bi", "memory": 40, "tasks": 3, "model": "mlp",
+         "hidden": 16, "burn_in": 2, "q": 3, "limit": 9, "min_clients": 3}  # fmt: skip
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 FEDERATION = Federation("trial", PARTIES, ("127.0.0.1",), 8000)
 WITHOUT_B = replace(FEDERATION, left=("hospital-b",))

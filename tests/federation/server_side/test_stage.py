@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from ofcl import OfclError, make_settings
 from ofcl.events import Appeared, Evaluated, Round
@@ -74,14 +75,32 @@ def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
 @pytest.mark.parametrize("change", [{"batchnorm": "reset"}, {"batchnorm": "local"},
                                     {"protocol": "published"}], ids=str)  # fmt: skip
 def test_statistics_that_do_not_travel_are_not_asked_for(tmp_path, change):
-    values = {"method": "er", "memory": 20, "tasks": 2, "model": "slim-resnet18", "width": 2,
-              "burn_in": 1, "q": 2, "limit": 4, "steps": 1, "min_clients": 3, **change}  # fmt: skip
+    values = {"protocol": "sound", "method": "er", "memory": 20, "tasks": 2, "width": 2,
+              "model": "slim-resnet18", "burn_in": 1, "q": 2, "limit": 4, "steps": 1,
+              "min_clients": 3, **change}  # fmt: skip
     run, said = hosted(tmp_path, InProcess(members(tmp_path)), values)
     list(run)
     local = Run(make_settings({**values, "dataset": "digits", "clients": 3}))
     list(local)
     assert run.server.round == local.server.round > 1
     assert_same(run.server.model, local.server.model)
+    assert not [line for line in said if "rejected" in line]
+
+
+def test_parties_under_strong_hold_their_last_round_when_all_have_ended(tmp_path):
+    values = {"memory": 20, "tasks": 2, "model": "mlp", "hidden": 16, "limit": 6, "steps": 2,
+              "min_clients": 3}  # fmt: skip
+    run, said = hosted(tmp_path, InProcess(members(tmp_path)), values)
+    events = list(run)
+    assert run.settings.closing_round == "end"
+    assert isinstance(events[-1], Evaluated)  # after the last round
+    chosen = {name: getattr(run.settings, name) for name in ("q", "loss", "distil", "previous")}
+    local = Run(make_settings({**values, **chosen, "closing_round": "end", "dataset": "digits",
+                               "clients": 3}))  # fmt: skip
+    list(local)
+    assert run.server.round == local.server.round > 2
+    for name, value in local.server.model.items():
+        assert torch.allclose(value, run.server.model[name], atol=1e-4)
     assert not [line for line in said if "rejected" in line]
 
 
