@@ -155,15 +155,16 @@ def check_same(
 
 
 def _asked(settings: Settings) -> dict[str, Any]:
-    """Gives the settings that a user asks for in the form in which a run directory has them.
+    """Prepares a user's settings for comparison with those saved in a run directory.
 
-    Settings that the run chooses by itself, for example those that fit the data, are left out.
+    Values are written as a run saves them, for example the dataset's path in full. Settings that
+    the run chooses by itself, for example those fitted to the data, are left out.
 
     Args:
         settings: The settings that the user asks for.
 
     Returns:
-        The values by the setting's name.
+        The values to compare, by the setting's name.
     """
     asked = dict(settings)
     asked["perturbations"] = choose_perturbations(settings.perturbations)

@@ -130,7 +130,16 @@ class Gate:
             check_label(label)
 
     def _check_update(self, update: Update, client: int) -> None:
-        """Rejects an update of this client with wrong tensors, or impossible counts."""
+        """Checks that an update is the client's, and that its tensors and counts can be right.
+
+        Args:
+            update: The update in the reply.
+            client: The number of the client that must have made it.
+
+        Raises:
+            Rejected: If it is another client's, if tensors or counts cannot be right, or if
+                something is missing or came that nobody asked for.
+        """
         check_same("client of the update", update.client, client)
         check_count("number of samples", update.samples, self._most_samples)
         if update.classes and not self._class_counts:

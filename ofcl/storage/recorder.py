@@ -57,11 +57,11 @@ class Recorder:
 
 
 def counted(run: RunDirectory, events: int) -> Iterator[Event]:
-    """Yields the first events of a run, up to a checkpoint, one at a time.
+    """Yields the first events of a run, read from its event file, one at a time.
 
     Args:
         run: The directory of the run.
-        events: The number of events when the checkpoint was written.
+        events: How many events to yield, for example as many as a checkpoint knew of.
 
     Raises:
         OfclError: If the file has fewer events, or one in between is missing.
