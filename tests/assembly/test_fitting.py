@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 
 import ofcl
 from ofcl import Run, make_settings
+from ofcl.assembly import dataset_clients
 from ofcl.assembly.make_learner import build_model
 from ofcl.assembly.resolve import resolve
 from ofcl.events import Evaluated, Round, TaskEnded
@@ -151,22 +152,16 @@ def test_the_model_of_a_single_client_is_the_global_one(tmp_path, blobs, protoco
     assert all(torch.equal(saved[name], own[name]) for name in saved)
 
 
-def test_a_single_client_learns_under_sound_what_it_learned_before(blobs):
+def test_a_single_client_learns_under_sound_what_it_learned_before(blobs, monkeypatch):
     """Its own model is what it gets back."""
     values = {"clients": 1, "memory": 20, "protocol": "sound", "method": "er"}
     with_rounds = ofcl.run(blobs, **values)
     assert with_rounds.rounds
     settings = resolve(make_settings(values), blobs)
     assert settings.closing_round == "none"
-    from ofcl.assembly import dataset_clients
-
-    before = dataset_clients.resolve_alone
-    try:
-        dataset_clients.resolve_alone = lambda settings: settings
-        with pytest.warns(UserWarning, match="no round will happen"):
-            alone = ofcl.run(blobs, **values)
-    finally:
-        dataset_clients.resolve_alone = before
+    monkeypatch.setattr(dataset_clients, "resolve_alone", lambda settings: settings)
+    with pytest.warns(UserWarning, match="no round will happen"):
+        alone = ofcl.run(blobs, **values)
     assert (alone.A, alone.F, alone.rounds) == (with_rounds.A, with_rounds.F, 0)
 
 
