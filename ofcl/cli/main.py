@@ -234,7 +234,7 @@ def demo(
     out_console.print(
         "\nNext, for example (with .venv/bin on the path: source .venv/bin/activate):\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"
-        "  ofcl run demo --method bi --set loss=ace --set replay=all\n"
+        "  ofcl run demo --method loss --set label_noise=0.2\n"
         "  ofcl compare runs\n"
         "  ofcl list settings",
         highlight=False,
