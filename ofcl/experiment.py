@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import platform
-import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 import numpy as np
@@ -26,7 +23,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
-from ofcl.evaluation.results import Result, Summary
+from ofcl.evaluation.results import Result
 from ofcl.events import Event, Learned, TaskEnded
 from ofcl.privacy import epsilon
 from ofcl.server import Server
@@ -34,16 +31,14 @@ from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import check_noise
 from ofcl.settings.schema import Settings
 from ofcl.state import State
-from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ofcl.storage.recorder import Recorder, counted
+from ofcl.stopping import Interrupted, Stopped, stop_requested
+from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
+from ofcl.storage.run_record import RunRecord
+from ofcl.storage.save_timer import SaveTimer
 from ofcl.version import __version__
 
-SECONDS_BETWEEN_SAVES = 10
-
-
-class Interrupted(OfclError):
-    """Raised when Ctrl-C or SIGTERM has stopped a run, after its state has been saved."""
+__all__ = ["Interrupted", "Run", "resume", "run"]
 
 
 class Run:
@@ -63,7 +58,7 @@ class Run:
         tell: Is given each line for the user.
     """
 
-    directory: RunDirectory | None = None
+    directory: RunDirectory | None
     _lock: IO[str] | None = None
 
     def __init__(
@@ -80,12 +75,12 @@ class Run:
     ) -> None:
         check_noise(settings)
         path = Path(out) if out is not None else None
-        if path is not None:
-            RunDirectory(path).check_new()
+        self.directory = RunDirectory(path) if path is not None else None
+        if self.directory is not None:
+            self.directory.check_new()
         stage = stage or choose_stage(settings, dataset, streams, test, path, load)
         self._prepare(settings, stage, tell)
-        if path is not None:
-            self.directory = RunDirectory(path)
+        if self.directory is not None:
             known = self.participants
             self.directory.create(
                 self.settings, known.labels, known.form, _made_with(), known.fingerprint
@@ -155,12 +150,9 @@ class Run:
             tell: Is given each line for the user.
             known: The participants' state in the checkpoint of a resumed run; None: a new run.
         """
-        self._summary, self._count = Summary(), 0  # of the events so far
-        self._kept: list[Event] = []  # the events themselves, where there is no directory
-        self._seconds, self._unsaved, self._resumed = 0.0, 0, False
-        self._saved, self._saving = time.monotonic(), 0.0
+        self._record, self._resumed = RunRecord(self.directory), False
+        self._timer = SaveTimer(settings.checkpoint_every)
         self._stop = threading.Event()
-        self._recorder: Recorder | None = None
         self._stage = stage
         prepared = stage.prepare(settings, known, Hooks(self._pause, self.save, tell))
         self.participants, self.engine = prepared.participants, prepared.engine
@@ -169,10 +161,7 @@ class Run:
 
     def _go_back_to(self, checkpoint: Checkpoint) -> None:
         """Puts back the state of a checkpoint, and the summary of the events before it."""
-        assert self.directory is not None
-        for event in counted(self.directory, checkpoint.events):
-            self._summary.add(event)
-        self._count, self._seconds = checkpoint.events, checkpoint.seconds
+        self._record.go_back_to(checkpoint)
         try:
             self.engine.load_state(checkpoint.state["engine"])
             self.server.load_state(checkpoint.state["server"])
@@ -189,23 +178,24 @@ class Run:
             Interrupted: If Ctrl-C or SIGTERM stops the run; without a run directory it is a
                 `KeyboardInterrupt`.
         """
-        started = time.perf_counter() - self._seconds
-        if self.directory is not None:
-            self._recorder = Recorder(self.directory, self._count, self._resumed)
+        started = time.perf_counter() - self._record.seconds
+        # The events of streams may have no end.
+        self._record.begin(self._resumed, keep=not self.settings.streams)
         try:
-            with _stop_requested(self._stop), cpu_threads(self.settings.threads):
+            with stop_requested(self._stop), cpu_threads(self.settings.threads):
                 for event in federate(self.engine, self.server):
-                    self._seconds = time.perf_counter() - started
-                    self._record(event)
+                    self._record.add(event, time.perf_counter() - started)
+                    if isinstance(event, TaskEnded):
+                        self._save_pictures(event.task)
                     yield event
-                    self._unsaved += event.batches if isinstance(event, Learned) else 0
-                    if self._save_is_due():
+                    self._timer.learned(event.batches if isinstance(event, Learned) else 0)
+                    if self._timer.due():
                         self.save()
                     if self._stop.is_set():
-                        raise _Stopped
+                        raise Stopped
                 self.save()
                 self._finish()
-        except _Stopped:
+        except Stopped:
             self.save()
             raise self._interrupted() from None
         except StreamError as error:
@@ -213,17 +203,6 @@ class Run:
             raise StreamError(f"{error}{self._how_to_go_on()}") from None
         finally:
             self.close()
-
-    def _record(self, event: Event) -> None:
-        """Writes an event to the run directory, and adds it to the summary."""
-        if self._recorder is not None:
-            self._recorder.record(event, self._seconds)
-        elif not self.settings.streams:  # the events of streams may have no end
-            self._kept.append(event)
-        self._summary.add(event)
-        self._count += 1
-        if isinstance(event, TaskEnded):
-            self._save_pictures(event.task)
 
     def _finish(self) -> None:
         """Saves the last pictures, the model and the result of a finished run.
@@ -239,8 +218,7 @@ class Run:
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""
         self.engine.close()
-        if self._recorder is not None:
-            self._recorder.close()
+        self._record.close()
         if self._lock is not None:
             self._lock.close()
 
@@ -267,16 +245,14 @@ class Run:
         no end, are not kept: the list is then empty, and events must be collected while the run
         goes on.
         """
-        if self.directory is None:
-            return list(self._kept)
-        return list(counted(self.directory, self._count))
+        return self._record.events()
 
     def result(self) -> Result:
         """Computes the result of the events so far."""
-        return self._summary.result(
+        return self._record.summary.result(
             clients=self.settings.clients,
             tasks=None if self.settings.streams else self.settings.tasks,
-            seconds=round(self._seconds, 3),
+            seconds=round(self._record.seconds, 3),
             joint=self.settings.joint,
         )
 
@@ -289,32 +265,19 @@ class Run:
             return None
         return epsilon(self.engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
-    def _save_is_due(self) -> bool:
-        """Tells whether the next checkpoint is due, by mini-batches or by time."""
-        if self.settings.checkpoint_every is not None:
-            return self._unsaved >= self.settings.checkpoint_every
-        # Large states take long to save; saving shall take at most 5 % of the time.
-        wait = max(SECONDS_BETWEEN_SAVES, 20 * self._saving)
-        return self._unsaved > 0 and time.monotonic() - self._saved >= wait
-
     def save(self) -> None:
         """Writes a checkpoint; without a run directory, or before the run has begun, none."""
-        started = time.monotonic()
-        self._write_checkpoint()
-        self._unsaved, self._saved = 0, time.monotonic()
-        self._saving = self._saved - started
+        with self._timer.saving():
+            if self._record.is_open():
+                self._record.save(self._state())
 
-    def _write_checkpoint(self) -> None:
-        """Writes the state of the engine, the server and the participants to the run directory."""
-        if self.directory is None or self._recorder is None:
-            return
-        self._recorder.sync()
-        state = {
+    def _state(self) -> State:
+        """Gives the state of the engine, the server and the participants, for a checkpoint."""
+        return {
             "engine": self.engine.state(),
             "server": self.server.state(),
             "parties": self.participants.state(),
         }
-        save_checkpoint(self.directory.checkpoints, Checkpoint(self._count, self._seconds, state))
 
     def _save_pictures(self, task: int, at_the_end: bool = False) -> None:
         """Saves images that a generative method makes, for people to see; none for other methods.
@@ -335,12 +298,12 @@ class Run:
             seconds: How long it waits.
 
         Raises:
-            _Stopped: If Ctrl-C or SIGTERM comes meanwhile.
+            Stopped: If Ctrl-C or SIGTERM comes meanwhile.
         """
-        if self._unsaved and time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
+        if self._timer.due_while_waiting():
             self.save()
         if self._stop.wait(seconds):
-            raise _Stopped
+            raise Stopped
 
     def _interrupted(self) -> BaseException:
         """Makes the error of a run that Ctrl-C or SIGTERM has stopped.
@@ -360,10 +323,6 @@ class Run:
             return ""
         command = self._stage.resume_command(self.directory.path)
         return f". All that was learned is saved; then: {command}"
-
-
-class _Stopped(Exception):
-    """Raised between two mini-batches after Ctrl-C or SIGTERM."""
 
 
 def run(
@@ -448,31 +407,3 @@ def _made_with() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
     }
-
-
-@contextmanager
-def _stop_requested(stop: threading.Event) -> Iterator[None]:
-    """Lets Ctrl-C and SIGTERM set an event within the context, after which a run stops by itself.
-
-    A second Ctrl-C interrupts at once. Outside of the main thread nothing changes, because Python
-    delivers no signals there.
-
-    Args:
-        stop: The event that is set.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def request(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, signal.default_int_handler)
-
-    for number in before:
-        signal.signal(number, request)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

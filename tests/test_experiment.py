@@ -1,5 +1,4 @@
 import signal
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ from ofcl import Dataset, OfclError, Run, make_settings
 from ofcl.engines.outcomes import Outcomes
 from ofcl.events import Learned, Round
 from ofcl.experiment import Interrupted
+from ofcl.storage import save_timer
 from ofcl.storage.checkpoint import load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 from tests.conftest import TINY, TINY_IMAGES, make_blobs
@@ -295,11 +295,11 @@ def test_a_directory_left_by_a_kill_while_it_was_made_can_be_used(tmp_path, blob
 def test_without_a_number_of_mini_batches_a_run_is_saved_by_time(tmp_path, blobs, monkeypatch):
     made = settings(checkpoint_every=None)
     for seconds, saved in ((0, True), (1000, False)):
-        monkeypatch.setattr(ofcl.experiment, "SECONDS_BETWEEN_SAVES", seconds)
+        monkeypatch.setattr(save_timer, "SECONDS_BETWEEN_SAVES", seconds)
         path = tmp_path / str(seconds)
         run = Run(made, blobs, path)
         for n, _ in enumerate(run):
-            run._saving = 0.0
+            run._timer._saving_took = 0.0
             if n == 20:
                 break
         assert any((path / "checkpoint").glob("*")) == saved
@@ -308,11 +308,3 @@ def test_without_a_number_of_mini_batches_a_run_is_saved_by_time(tmp_path, blobs
     for _ in unbroken:
         pass
     assert resumed.A == unbroken.result().A
-
-
-def test_saving_that_takes_long_is_done_less_often(blobs):
-    run = Run(settings(checkpoint_every=None), blobs)
-    run._unsaved, run._saved = 1, time.monotonic() - 60
-    assert run._save_is_due()
-    run._saving = 5.0
-    assert not run._save_is_due()

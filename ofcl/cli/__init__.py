@@ -1,8 +1,11 @@
 """The command line: one module for each group of commands, thin over the other packages.
 
-main            the commands `run`, `resume`, `compare`, `list`, `demo`
-…_command(s)    the other commands
+main            puts the commands together, and prints errors
+…_command(s)    the commands; those of `ofcl federation` are in organise, serve and take_part
+…_options       options that several commands have
+several_seeds   `ofcl run --seeds`
 run_loop        runs a run and shows it: `progress` (from a `tally`), `show`, `terminal` print
+run_names       names of new run directories
 
 May import everything; nothing may import it.
 """

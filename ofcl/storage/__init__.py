@@ -1,7 +1,9 @@
 """The files of runs, written so that a crash loses nothing.
 
 run_directory   the folder of a run: settings, events, model, result
+run_record      the events of a run so far: summed up, and written by the recorder
 recorder        writes events as they happen, one line each
+save_timer      when the next checkpoint is due
 checkpoint      the last two states of a run, each complete or absent
 state_files     one state as safetensors + JSON, never pickle
 memories        clients' memories in checkpoints: reading, listing, deleting samples for good

@@ -1,0 +1,162 @@
+"""`ofcl run` and `ofcl resume`: one run from beginning to end, with its result printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ofcl.assembly.dealing import Loader
+from ofcl.cli.progress import track as track_progress
+from ofcl.cli.run_loop import drive
+from ofcl.cli.run_names import default_out
+from ofcl.cli.several_seeds import parse_seeds, run_seeds
+from ofcl.cli.shared_options import Json, Quiet, Track
+from ofcl.cli.show import print_result
+from ofcl.cli.terminal import err_console, out_console, say, warn
+from ofcl.errors import OfclError
+from ofcl.evaluation.results import Result
+from ofcl.experiment import Run
+from ofcl.report.trackers import check_trackers
+from ofcl.settings import files as settings_files
+from ofcl.settings.layers import make_settings
+from ofcl.storage.run_directory import RunDirectory
+
+
+def run(
+    settings: Annotated[
+        str | None, typer.Argument(help="A settings file, or a preset's name (ofcl list protocols)")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="A name (ofcl data list), or a path.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="How clients learn (ofcl list methods).")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="bottom or top: which uncertainty stays.")
+    ] = None,
+    aggregation: Annotated[
+        str | None, typer.Option(help="fedavg, weighted, fedprox, trimmed-mean or median.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="strong (default), sound or published.")
+    ] = None,
+    memory: Annotated[int | None, typer.Option(help="Samples a client remembers.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
+    tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="All tasks at once: a bound that compare prints.")
+    ] = False,
+    data_root: Annotated[
+        str | None,
+        typer.Option(help="Folder of the named datasets; default: OFCL_DATA or a cache."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
+    text: Annotated[str | None, typer.Option(help="Own table: column of the texts.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Own images: side in pixels.")] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="Texts: e5-small-v2, minilm, or a model's name or folder.")
+    ] = None,
+    on_bad: Annotated[
+        str | None, typer.Option(help="stop or skip: samples that cannot be read.")
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of a dataset, one a client: watch:FOLDER, or - (JSONL)."),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Streams: column that says the task.")] = None,
+    test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="Watched folders end after so many quiet seconds.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything drawn.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several runs one after the other: 0,1,2.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="At most N mini-batches per client and task: a quick try.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory; default: a new one in runs/.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any setting as key=value; may be repeated (ofcl list settings)."
+        ),
+    ] = None,
+    track: Track = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment; everything is saved, and a stopped run can be resumed."""
+    named = {
+        "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
+        "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
+        "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
+        "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
+        "test": test, "idle": idle, "streams": stream or None, "engine": engine,
+        "joint": joint or None,
+    }  # fmt: skip
+    made = make_settings(
+        settings_files.load_settings(settings) if settings else {},
+        {name: value for name, value in named.items() if value is not None},
+        dict(map(settings_files.parse_override, set_ or [])),
+    )
+    check_trackers(track or ())
+    if made.streams:
+        say(f"waiting for the first sample of {', '.join(made.streams)}")
+    if seeds is not None:
+        if seed is not None:
+            raise OfclError("give --seed or --seeds, not both")
+        run_seeds(made, parse_seeds(seeds), out, quiet, as_json, track or ())
+        return
+    started = Run(made, out=out or default_out(made), load=Loader(track_progress, say))
+    tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
+
+
+def resume(
+    directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
+    device: Annotated[str | None, typer.Option(help="Go on on another device.")] = None,
+    track: Track = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or killed, as if nothing had happened."""
+    result = RunDirectory(directory).result()
+    if result is not None:
+        err_console.print(f"{directory} is finished", highlight=False)
+        started = None
+    else:
+        load = Loader(track_progress, say)
+        started = Run.resume(directory, device=device, tell=warn, load=load)
+        result = drive(started, quiet or as_json, track or ())
+    tell_result(started, result, as_json)
+
+
+def tell_result(started: Run | None, result: Result, as_json: bool) -> None:
+    """Prints the result of a run, what its privacy costs, and where it is saved.
+
+    Args:
+        started: The run; None: it was finished before, and its result was only read.
+        result: The result.
+        as_json: Whether to print JSON.
+    """
+    directory = started.directory if started else None
+    if as_json:
+        where: dict[str, Any] = {"directory": str(directory.path)} if directory else {}
+        private = {"epsilon": started.epsilon()} if started else {}
+        print(json.dumps({**where, **result.to_json(), **private}))
+        return
+    print_result(out_console, result)
+    if started is not None and (cost := started.epsilon()) is not None:
+        spent = f"ε {cost:.2f} at δ {started.settings.dp_delta:g}"
+        out_console.print(f"privacy: what each client sent, {spent}", highlight=False)
+    if directory is not None:
+        saved = f"saved in {directory.path}"
+        out_console.print(saved, highlight=False, soft_wrap=True, markup=False)

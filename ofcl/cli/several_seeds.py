@@ -1,0 +1,67 @@
+"""`ofcl run --seeds`: an experiment with several seeds, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ofcl.assembly.dealing import Loader
+from ofcl.cli.progress import track as track_progress
+from ofcl.cli.run_loop import complete
+from ofcl.cli.run_names import default_out
+from ofcl.cli.show import comparison_table
+from ofcl.cli.terminal import out_console, say
+from ofcl.errors import OfclError
+from ofcl.report.comparison import compare
+from ofcl.settings.schema import Settings
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Reads a list of seeds from a text such as `0,1,2`; a seed that comes twice counts once.
+
+    Args:
+        text: The text, as it was typed.
+
+    Raises:
+        OfclError: If the text is not a list of numbers.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdigit() for part in parts):
+        raise OfclError(f"seeds = '{text}'; expected numbers with commas between them: 0,1,2")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def run_seeds(
+    settings: Settings,
+    seeds: list[int],
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+    track: Sequence[str] = (),
+) -> None:
+    """Runs an experiment with several seeds, and prints their mean.
+
+    The dataset is read once. Called again with the same folder, it goes on where it was stopped.
+
+    Args:
+        settings: The settings of the runs; their seed is replaced.
+        seeds: The seeds.
+        out: The folder of the runs, which get a directory each; None: a new folder.
+        quiet: Whether to show no progress.
+        as_json: Whether to print the results as JSON.
+        track: The names of trackers to which every run is logged.
+    """
+    if settings.streams:
+        raise OfclError("a stream comes once, for one seed: use --seed")
+    folder, load = out or default_out(settings, "seeds"), Loader(track_progress, say)
+    for seed in seeds:
+        chosen = settings.model_copy(update={"seed": seed})
+        complete(folder / f"seed{seed}", chosen, load, quiet or as_json, track)
+    lines, _ = compare([folder / f"seed{seed}" for seed in seeds])
+    if as_json:
+        print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))
+        return
+    out_console.print(comparison_table(lines))
+    out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True, markup=False)
