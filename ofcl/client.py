@@ -34,7 +34,8 @@ class Schedule:
     Args:
         burn_in: Mini-batches of a task before its first round.
         q: Mini-batches between rounds.
-        first_round: Whether the first round needs more mini-batches than `burn_in`, or as many.
+        first_round: `after-burn-in`: the first round needs more mini-batches than `burn_in`;
+            `at-burn-in`: as many are enough.
     """
 
     burn_in: int
@@ -156,7 +157,7 @@ class Client:
             self._measure_from(self._travelling)
 
     def draw_noise_by(self, seed: int) -> None:
-        """Draws the noise of its privacy from another seed than the run's, which the server knows.
+        """Draws the noise of its privacy from a secret seed, as the server knows the run's seed.
 
         Args:
             seed: A seed that nobody else knows.
@@ -164,7 +165,7 @@ class Client:
         self._noise.manual_seed(seed)
 
     def _measure_from(self, model: Tensors) -> None:
-        """Notes the global model that private updates are measured from."""
+        """Keeps the global model; differential privacy clips updates by their distance from it."""
         self._start = {name: model[name].detach().clone() for name in self._travelling}
 
     def _bind(self) -> None:
@@ -311,7 +312,7 @@ class Client:
         self._bind()
 
     def update(self) -> Update:
-        """Makes the update that it sends now, clipped and noisy if it has privacy."""
+        """Makes the update that it sends now; with differential privacy, clipped and noisy."""
         state = copied(self._travelling)
         self.released += 1
         if self._sharing.privacy is not None:
@@ -342,7 +343,7 @@ class Client:
     def begin_task(self, global_model: Tensors, handed: Tensors) -> None:
         """Goes on after a task has ended for all clients.
 
-        Next comes its test if it waited before it, else the next task.
+        Next comes its test if the client waited before the test, else the next task.
 
         Args:
             global_model: The global model.

@@ -24,7 +24,7 @@ def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
     Args:
         settings: The run's settings, resolved and already checked by `check_settings`.
         dataset: The run's data, or a dataset without samples that has their form.
-        classes: How many classes are known to come; 0 for streams, of which nobody knows.
+        classes: How many classes are known to come; 0 for streams: nobody knows.
     """
     _check_model(settings, dataset)
     _check_generator(settings, dataset)

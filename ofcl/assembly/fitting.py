@@ -69,7 +69,7 @@ def describe_fit(asked: Settings, fitted: Settings) -> str:
 
 
 def _extent(settings: Settings, dataset: Dataset) -> Extent | None:
-    """Measures how much each client will see; None for streams and parties, of which nobody knows.
+    """Measures how much each client will see; None for streams and parties: nobody knows.
 
     Args:
         settings: The run's settings, with the number of tasks filled in.

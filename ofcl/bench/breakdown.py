@@ -19,7 +19,7 @@ ROUNDS = 4  # over which the parts are timed
 
 
 class Clock:
-    """Adds up the seconds of parts of a work, by name (`seconds`).
+    """Adds up the seconds that each part of some work takes, by the part's name (`seconds`).
 
     Time in a part within another counts for the inner part only.
 

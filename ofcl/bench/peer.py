@@ -166,7 +166,7 @@ class _Unchanged(ModuleType):
 
 
 def _replace_missing(name: str) -> bool:
-    """Replaces a module that cannot be imported by a stand-in, now or in an earlier call.
+    """Puts a stand-in in the place of a module that cannot be imported; a second call is harmless.
 
     Args:
         name: The name of the module.

@@ -34,7 +34,8 @@ def run(
         str | None, typer.Option(help="How clients learn (ofcl list methods).")
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(help="bottom or top: which uncertainty stays.")
+        str | None,
+        typer.Option(help="bottom, top, weighted, spread or diverse: which samples stay."),
     ] = None,
     aggregation: Annotated[
         str | None, typer.Option(help="fedavg, weighted, fedprox, trimmed-mean or median.")

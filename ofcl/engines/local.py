@@ -105,8 +105,8 @@ class LocalEngine:
         """Lets every client learn up to its next communication point, or to its stream's end.
 
         Args:
-            global_model: The global model, which clients test at the end of a task, and from which
-                clients start that start later.
+            global_model: The global model; clients test it at the end of a task, and clients that
+                start later start from it.
 
         Yields:
             The events of the clients, as they happen.
@@ -148,7 +148,7 @@ class LocalEngine:
         Args:
             group: The group of the clients.
             clients: The clients of the group whose streams are ready.
-            global_model: The global model, which clients at the end of a task test.
+            global_model: The global model; clients test it at the end of a task.
         """
         ending = [client for client in clients if client.at_task_end]
         learning = [client for client in clients if client not in ending]

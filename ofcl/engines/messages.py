@@ -67,7 +67,7 @@ class Reply:
         run: The name of the request's run.
         exchange: The number of the request's exchange.
         client: The number of the client.
-        status: Where the client is.
+        status: Where the client is, or what it waits for (`Status`).
         learned: Mini-batches that the client has learned so far.
         released: Updates that have left the client so far.
         events: The events of all exchanges after the one that the request calls `seen`.

@@ -100,7 +100,7 @@ def _superlink_source() -> str:
 
 
 def _paths_are_guarded() -> bool:
-    """Tells whether the paths for administrators and for parties begin as the guard's constants."""
+    """Tells whether the paths for administrators and for parties begin as the guard assumes."""
     main = importlib.import_module("flwr.superlink.main")
     control = all(route.path.startswith("/v1/control/") for route in main.control_router.routes)
     fleet = all(route.path.startswith("/v1/fleet/") for route in main.fleet_router.routes)

@@ -83,7 +83,7 @@ class Transport(Protocol):
 
 
 class Connection(Protocol):
-    """A party's side: receives the server's messages and sends back the answers, in a context."""
+    """A party's side: receives messages and sends back the answers, inside a `with` block."""
 
     def __enter__(self) -> Self:
         """Connects to the server, and tries until the server can be reached.

@@ -122,7 +122,7 @@ class Memory:
             x: The samples (n, …).
             y: Their classes (n,), on the CPU.
             task: The task in which they arrive; None counts as the first.
-            current: The classes of the current task so far; only the rule `released` uses them.
+            current: The classes of the current task so far. Used only if `rule` is `released`.
         """
         self.set_keys([self.policy.keys(*some) for some in self.offer(x, y, task, current)])
 
@@ -138,7 +138,7 @@ class Memory:
             x: The samples (n, …).
             y: Their classes (n,), on the CPU.
             task: The task in which they arrive; None counts as the first.
-            current: The classes of the current task so far; only the rule `released` uses them.
+            current: The classes of the current task so far. Used only if `rule` is `released`.
 
         Returns:
             The samples whose keys are needed to decide which samples stay, in groups. The keys of a
@@ -248,7 +248,7 @@ class Memory:
         return store.x[places], store.y[places]
 
     def grow(self, classes: int, seed: int) -> None:
-        """Adds outputs for new classes to the model that scores; does nothing if no model does.
+        """Adds outputs for new classes to the model that scores samples, if there is one.
 
         Args:
             classes: The number of classes now.

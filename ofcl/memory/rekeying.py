@@ -33,7 +33,8 @@ def rows_to_key(
         new: The rows of the mini-batch on offer.
         together: Whether the rows of all crowded classes are one group; otherwise each class is
             one.
-        priority: The priority of the policy's choice: samples with the largest would go first.
+        priority: Computes the samples' priorities from their keys; the samples with the largest
+            leave the memory first.
 
     Returns:
         Groups of rows; the keys of a group are computed in one call. [] if no keys are needed.
@@ -67,7 +68,8 @@ def rows_at_risk(
         table: The memory's table.
         crowded: The rows of each crowded class.
         most: The largest number of rows to return.
-        priority: The priority of the policy's choice: samples with the largest would go first.
+        priority: Computes the samples' priorities from their keys; the samples with the largest
+            leave the memory first.
     """
 
     def negative(rows: np.ndarray) -> np.ndarray:

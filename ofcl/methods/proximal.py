@@ -43,7 +43,7 @@ class ProximalTerm:
         copy_all(self._anchor, [global_model[name] for name in names])
 
     def grow(self) -> None:
-        """Enlarges the anchor after the model's head has grown, by the new outputs as they are."""
+        """Adds the outputs by which the model's head has grown to the anchor, as they are now."""
         for i, parameter in enumerate(self._model.parameters()):
             anchor = self._anchor[i]
             if anchor.shape != parameter.shape:

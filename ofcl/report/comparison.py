@@ -102,7 +102,7 @@ def _beside_joint(line: ExperimentLine, joint: ExperimentLine | None) -> Experim
 
 
 def _is_bound(line: ExperimentLine) -> bool:
-    """Says whether an experiment is joint training, compared with experiments that are not."""
+    """Says whether an experiment is joint training, the bound for the others in its comparison."""
     return bool(line.settings.get("joint"))
 
 

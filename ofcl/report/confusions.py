@@ -72,11 +72,11 @@ def read_confusions(view: RunView) -> ConfusionMatrix | None:
     Returns:
         The matrix; None if nothing was counted, or the global model has learned nothing.
     """
-    told = [event for event in view.events_of("evaluated") if event.get("confusions")]
-    if not told or view.result.global_A is None:
+    evaluated = [event for event in view.events_of("evaluated") if event.get("confusions")]
+    if not evaluated or view.result.global_A is None:
         return None
-    cells = [cell for event in told for cell in event["confusions"]]
-    classes, tasks = _in_order(sorted({c for cell in cells for c in cell[:2]}), told)
+    cells = [cell for event in evaluated for cell in event["confusions"]]
+    classes, tasks = _in_order(sorted({c for cell in cells for c in cell[:2]}), evaluated)
     place = {c: n for n, c in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     for true, predicted, samples in cells:
@@ -85,18 +85,18 @@ def read_confusions(view: RunView) -> ConfusionMatrix | None:
     return ConfusionMatrix(labels, counts, tasks)
 
 
-def _in_order(classes: list[int], told: Sequence[PlainEvent]) -> tuple[list[int], list[int]]:
+def _in_order(classes: list[int], evaluated: Sequence[PlainEvent]) -> tuple[list[int], list[int]]:
     """Orders classes by their task, if each class has one task that is the same for all clients.
 
     Args:
         classes: The classes to order.
-        told: The events `evaluated` of the run, with the classes of each task.
+        evaluated: The events `evaluated` of the run, with the classes of each task.
 
     Returns:
         The classes in order, and the task of each; or the classes as given and an empty list.
     """
     task_of: dict[int, int] = {}
-    for event in told:
+    for event in evaluated:
         for task, counts in enumerate(event["test"]):
             for c, _, _ in counts:
                 if task_of.setdefault(c, task) != task:

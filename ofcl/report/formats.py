@@ -43,7 +43,7 @@ def short(name: str) -> str:
 
 
 def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Writes a table for a page.
+    """Writes a table as Markdown, for a page.
 
     Args:
         columns: The names of the columns.
@@ -60,7 +60,7 @@ def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    r"""Writes a table for a paper; it needs the LaTeX package booktabs.
+    r"""Writes a table as LaTeX, for a paper; it needs the LaTeX package booktabs.
 
     Args:
         columns: The names of the columns.
@@ -86,7 +86,7 @@ def as_latex(columns: Sequence[str], rows: Iterable[Sequence[str]], align: str) 
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Writes a table for a program.
+    """Writes a table as CSV, for a program.
 
     Args:
         columns: The names of the columns.

@@ -15,7 +15,7 @@ JOINT_COLUMN = "A below joint ↓"
 
 
 def columns(lines: Sequence[ExperimentLine]) -> list[str]:
-    """Returns the names of the table's columns, with one about joint training if it is known.
+    """Returns the names of the columns; the gap to joint training is one if any experiment has it.
 
     Args:
         lines: The experiments.

@@ -70,7 +70,7 @@ def right_after(matrices: Sequence[Sequence[Row]]) -> Row:
 
 
 def at_the_end(matrices: Sequence[Sequence[Row]]) -> Row:
-    """Averages over clients the accuracy on each task at the end of the client's last ended task.
+    """Averages over clients the accuracy on each task, in each client's last test.
 
     Args:
         matrices: The accuracy matrix of each client.

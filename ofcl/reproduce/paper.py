@@ -150,7 +150,7 @@ def _memories(*datasets: str) -> Callable[[], list[Cell]]:
 
 
 def _without_memory() -> list[Cell]:
-    """Lists the cells without a memory and, of each dataset, BI's with the smallest memory."""
+    """Lists the cells without a memory and, for each dataset, BI's cell with the least memory."""
     lines = [line for line in _rows("tables.csv") if line["dataset"] != "tinyimagenet"]
     smallest: dict[str, dict[str, str]] = {}
     for line in lines:

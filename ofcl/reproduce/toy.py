@@ -90,7 +90,7 @@ def _samples(draw: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _member(x: Tensor, y: Tensor, seed: int, number: int) -> nn.Module:
-    """Trains one network of the ensemble, on as many samples drawn with replacement.
+    """Trains one network of the ensemble, on n of the n samples, drawn with replacement.
 
     Args:
         x: The samples (n, 2).

@@ -68,7 +68,7 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
 
 @contextmanager
 def _named(method: Method) -> Iterator[str]:
-    """Yields the name of a method in `METHODS`, to which it is added for the context if needed."""
+    """Yields a method's name in `METHODS`; a method that is not there is added for the context."""
     names = [name for name, known in METHODS.items() if known is method]
     if names:
         yield names[0]

@@ -49,7 +49,7 @@ def read_number(value: Any, column: str) -> float:
         column: The name of its column, for the message.
 
     Raises:
-        ValueError: The cell is empty, or has no number of 32 bits.
+        ValueError: The cell is empty, or has no number that fits into 32 bits.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         raise ValueError(f"column '{column}' is empty")
@@ -68,7 +68,7 @@ def read_number_list(value: Any, column: str) -> list[float]:
         column: The name of its column, for the message.
 
     Raises:
-        ValueError: The cell has no list of numbers of 32 bits, or an empty one.
+        ValueError: The cell has no list of numbers that fit into 32 bits, or an empty list.
     """
     if not isinstance(value, list) or not all(map(is_number, value)) or not value:
         raise ValueError(f"column '{column}' is not a list of numbers")

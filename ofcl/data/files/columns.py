@@ -119,7 +119,7 @@ def _guess_meaning(table: Table, label: str) -> Meaning:
 
 
 def _find_name(table: Table, names: Sequence[str]) -> str | None:
-    """Finds the column that has the first possible of some names; None if no column has one.
+    """Returns the column that has the first of some names, else the next; None: no column has any.
 
     Args:
         table: The table.

@@ -149,7 +149,7 @@ class Form:
         return embed(texts, self._embedder, self._root)
 
     def state(self) -> State:
-        """Returns the standardisation, None if it is not fitted, for a checkpoint; no samples."""
+        """Returns the standardisation, for a checkpoint; None if it is not fitted yet."""
         fitted = self._standardise
         if fitted is None:
             return {"mean": None, "scale": None}

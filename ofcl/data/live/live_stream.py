@@ -136,7 +136,7 @@ class LiveStream:
         self._arrivals, self._ended = None, False
 
     def _take_in(self) -> bool:
-        """Takes in samples that have arrived; returns as `_collect`.
+        """Takes in samples that have arrived, and returns what `_collect` returns.
 
         If the feed fails, it is opened again by the next call. A feed that can be reread then
         begins after the samples that were learned: perhaps its data have been mended. With any
@@ -233,11 +233,11 @@ class LiveStream:
         return all(have_places)
 
     def _skipped(self, sample: Sample) -> None:
-        """Adds an event about a sample that was left out to the notices."""
+        """Notes the event that a sample was left out, for the next call of `notices`."""
         self._notices.append(Skipped(self._client, sample.source, sample.row, sample.problem))
 
     def _place(self, label: str) -> int:
-        """Returns the place of a label; if it is new, adds an event to the notices."""
+        """Returns the class of a label; a new label gets the next one, and an event notes it."""
         if label not in self._vocabulary:
             place = self._vocabulary.place(label)
             self._notices.append(Appeared(self._client, label, place))

@@ -73,7 +73,7 @@ class Runs:
             time.sleep(0.1)
 
     def begin(self, path: Path) -> None:
-        """Notes that a run is the newest.
+        """Writes down a run as the newest, which `status` shows and `--resume` goes on with.
 
         Args:
             path: The run's directory.

@@ -100,9 +100,9 @@ class FederationStage:
         check_settings(settings)
 
         def terms() -> Terms:  # not asked for before they are agreed on, below
-            told = travelling_settings(settings)
+            announced = travelling_settings(settings)
             labels, base = vocabulary.labels, agreement.base
-            return Terms(told, settings.clients, labels, base, agreement.samples)
+            return Terms(announced, settings.clients, labels, base, agreement.samples)
 
         courier = Courier(
             self._transport,

@@ -141,7 +141,7 @@ def _builder(
 
 
 def _usage(signs: bool) -> x509.KeyUsage:
-    """Says what a key is for: to sign certificates (`signs`), or else to prove who a server is."""
+    """Makes a certificate's note of what its key is for: to sign others (`signs`), or a server."""
     from cryptography import x509
 
     return x509.KeyUsage(

@@ -118,7 +118,7 @@ class FedCILServer:
         return {name: state[name].detach().clone() for name in model}
 
     def _critic_loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Computes the critic's loss, with as many images by the averaged generator as made ones.
+        """Computes the critic's loss; as many images by the averaged generator are its made ones.
 
         Args:
             x: Images by the clients' generators, which count as real.

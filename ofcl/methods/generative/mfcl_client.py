@@ -182,7 +182,7 @@ class MFCL:
         """Does nothing: the teacher comes from the server."""
 
     def sends(self) -> Tensors:
-        """Returns the classes of the current task so far, as `now`, for the server's generator."""
+        """Returns the classes of the current task so far, under the name `now`, for the server."""
         return {"now": torch.tensor(self._current, dtype=torch.long)}
 
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
@@ -190,7 +190,7 @@ class MFCL:
 
         Args:
             global_model: The global model at the end of the task.
-            handed: The generator's weights, and the old classes as `old`.
+            handed: The generator's weights and, under the name `old`, the classes of past tasks.
         """
         self._teacher.model.load_state_dict(global_model, strict=False)
         self._teacher.old = handed["old"].to(next(self.model.parameters()).device)

@@ -74,7 +74,7 @@ class MFCLServer:
             model: The global model at the end of the task.
 
         Returns:
-            The generator's weights, and the classes seen so far as `old`.
+            The generator's weights and, under the name `old`, the classes seen so far.
         """
         self._model.load_state_dict(model, strict=False)
         if self._seen:
