@@ -58,6 +58,7 @@ def dataset_participants(
         warnings=warnings,
         batches=sum(sum(task_lengths(settings, share)) for share in shares),
         form=form_of(dataset),
+        sample_form=lambda: dataset.sample_form,
         fingerprint=fingerprint,
     )
 
@@ -110,7 +111,7 @@ def save_dataset(dataset: Dataset, folder: Path) -> Path:
         The same folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels)})
+    tensors, tree = flatten({**vars(dataset), "labels": list(dataset.labels), "form": None})
     save_file(tensors, folder / "dataset.safetensors")
     (folder / "dataset.json").write_text(json.dumps(tree))
     return folder

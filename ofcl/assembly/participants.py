@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.sample_forms import SampleForm
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.state import State
@@ -27,6 +29,8 @@ class Participants:
         pattern: Kind and shape of the samples of streams.
         tested: Whether streams have samples to test on.
         form: Kind of the samples, and how images were normalised, for the settings file.
+        sample_form: Describes how samples are read, for the model's bundle. A function, because
+            streams standardise by rows that come later.
         fingerprint: A checksum of the run's dataset; empty for streams and parties.
         agreed: Facts that the server has agreed on with the parties of a federation, for a
             checkpoint; empty without parties.
@@ -39,6 +43,7 @@ class Participants:
     vocabulary: Vocabulary
     warnings: list[str]
     batches: int | None
+    sample_form: Callable[[], SampleForm]
     pattern: Pattern = field(default_factory=Pattern)
     tested: bool = False
     form: State = field(default_factory=dict)

@@ -17,13 +17,16 @@ from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
+from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
-from ofcl.data.live.form import Pattern
+from ofcl.data.live.form import MEAN, STD, Pattern
 from ofcl.data.live.iterator_feed import Items, IteratorFeed, samples_of_item
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed, Sample
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
+from ofcl.data.standardisation import Standardisation
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
 from ofcl.evaluation.held_out import SeenHeldOut
@@ -96,7 +99,40 @@ def stream_participants(
         pattern=pattern,
         tested=bool(test or settings.test),
         form=form_of(dataset),
+        sample_form=lambda: form_of_streams(settings, live, pattern),
     )
+
+
+def form_of_streams(settings: Settings, live: Sequence[LiveStream], pattern: Pattern) -> SampleForm:
+    """Describes how samples of streams are read, so that others can be read in the same way.
+
+    Every client standardises by its own first rows; the form has these pooled.
+
+    Args:
+        settings: The run's settings.
+        live: The stream of each client.
+        pattern: Kind and shape of all samples.
+    """
+    known: State = next((s.feed.known for s in live if "columns" in s.feed.known), {})
+    columns, label = tuple(known.get("columns", ())), known.get("label")
+    if pattern.kind == "image":
+        channels, height, width = pattern.shape
+        mean, std = (MEAN,) * channels, (STD,) * channels
+        return ImageForm(
+            (channels, height, width), mean, std, settings.image_size is not None, None
+        )
+    if pattern.kind == "text":
+        length = live[0].form.empty_dataset("stream", ()).shape[0]
+        column = columns[0] if columns else None
+        return TextForm(find_embedder(settings.embedder), length, column, label)
+    fitted = [part for s in live if (part := s.form.standardisation) is not None]
+    mean, scale = (), ()
+    if fitted:
+        pooled = Standardisation.pooled(fitted)
+        mean, scale = tuple(pooled.mean.tolist()), tuple(pooled.scale.tolist())
+    if known.get("kind") == "numbers" and fitted:
+        return TableForm(columns, mean, scale, label)
+    return VectorForm(pattern.shape[0], columns[0] if columns else None, label, mean, scale)
 
 
 def _settled(settings: Settings) -> Settings:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ofcl.compute.devices import constant
+from ofcl.data.sample_forms import ImageForm, SampleForm, VectorForm
 from ofcl.errors import OfclError
 
 Kind = Literal["image", "vector"]
@@ -36,6 +37,7 @@ class Dataset:
         y_validation: The class of each validation sample.
         notes: Lines that a user of these data should read.
         source: The name or path from which the dataset can be loaded again.
+        form: How samples like these are read; None: they were made in Python, as arrays.
 
     Raises:
         OfclError: Samples, classes and labels do not fit together.
@@ -54,6 +56,7 @@ class Dataset:
     y_validation: Tensor | None = None
     notes: tuple[str, ...] = ()
     source: str = ""
+    form: SampleForm | None = None
 
     def __post_init__(self) -> None:
         for part, x, y in (
@@ -84,6 +87,16 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
         return tuple(self.x_train.shape[1:])
+
+    @property
+    def sample_form(self) -> SampleForm:
+        """The form of its samples; of arrays made in Python, what the arrays show."""
+        if self.form is not None:
+            return self.form
+        if self.kind == "vector":
+            return VectorForm(self.shape[0])
+        channels, height, width = self.shape
+        return ImageForm((channels, height, width), self.mean, self.std)
 
     def fingerprint(self) -> str:
         """Computes a digest that tells this dataset from others.

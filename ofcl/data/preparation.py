@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
+from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
-from ofcl.data.files.images import read_images
+from ofcl.data.files.images import ImageReader, read_images
 from ofcl.data.options import Damage, Reading
 from ofcl.data.raw import Part, Raw, quote_labels
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
 from ofcl.errors import OfclError
@@ -42,7 +44,8 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     train, test = train_and_test(raw, how)
     raw = replace(raw, train=train, test=test)
     damage = Damage(how.on_bad)
-    to_tensors = _tensor_maker(raw, how, damage)
+    decode = _decoder(raw, how, damage)
+    to_tensors = _tensor_maker(raw, decode)
     (x_train, y_train), (x_test, y_test) = to_tensors(train), to_tensors(test)
     untrained = ~torch.isin(y_test, y_train)
     if test_was_split_off and untrained.any():
@@ -59,7 +62,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
             "large in others; standardise from more rows with --set window=N, or mend the numbers"
         )
     untested = _note_untested(raw, y_train.numpy(), y_test.numpy())
-    return Dataset(
+    dataset = Dataset(
         name=raw.name,
         kind="image" if raw.content in ("images", "image files") else "vector",
         x_train=x_train,
@@ -73,19 +76,44 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         y_validation=y_validation,
         notes=raw.notes + damage.notes(raw.name) + untested,
     )
+    return replace(dataset, form=_form(raw, how, decode, dataset))
 
 
-def _tensor_maker(
-    raw: Raw, how: Reading, damage: Damage
-) -> Callable[[Part], tuple[Tensor, Tensor]]:
+def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleForm:
+    """Describes how the samples were read, so that others can be read in the same way.
+
+    Args:
+        raw: The samples as they were read.
+        how: The options of reading.
+        decode: The function that has turned them into arrays.
+        dataset: The dataset that was made of them.
+    """
+    match raw.content:
+        case "image files" | "images":
+            channels, height, width = dataset.shape
+            shape, mean, std = (channels, height, width), dataset.mean, dataset.std
+            if isinstance(decode, ImageReader):
+                return ImageForm(shape, mean, std, decode.resized, decode.largest)
+            return ImageForm(shape, mean, std)
+        case "texts":
+            embedder, column = find_embedder(how.embedder), next(iter(raw.columns), None)
+            return TextForm(embedder, dataset.shape[0], column, raw.label)
+        case "table":
+            assert isinstance(decode, Standardisation)
+            mean, scale = tuple(decode.mean.tolist()), tuple(decode.scale.tolist())
+            return TableForm(raw.columns, mean, scale, raw.label)
+        case "vectors":
+            return VectorForm(dataset.shape[0], next(iter(raw.columns), None), raw.label)
+
+
+def _tensor_maker(raw: Raw, decode: Decode) -> Callable[[Part], tuple[Tensor, Tensor]]:
     """Makes a function that turns a part into two tensors: its samples and their classes.
 
     Args:
         raw: The whole dataset.
-        how: The options of reading.
-        damage: Samples that cannot be decoded are reported to it; the tensors lack them.
+        decode: Turns the samples of a part into an array; the tensors lack those that it leaves
+            out.
     """
-    decode = _decoder(raw, how, damage)
 
     def to_tensors(part: Part) -> tuple[Tensor, Tensor]:
         # An empty part has the shape of the others: one train sample shows it.

@@ -70,6 +70,8 @@ class Raw:
         std: The standard deviation of each channel; empty: measured from the train samples.
         notes: Lines that a user of these data should read, for example about samples left out.
         details: Facts about the files, shown by `ofcl data check`.
+        columns: The columns of a table that make a sample; empty: the samples are from no table.
+        label: The column of the labels in a table; None: the samples are from no table.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Raw:
     std: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    label: str | None = None
 
 
 def raw_from_labelled(

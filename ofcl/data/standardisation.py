@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,24 @@ class Standardisation:
         # Both: the deviation of a constant column may be above 0, as its mean is rounded.
         varies = (window.max(axis=0) > window.min(axis=0)) & (deviation > 0)
         return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
+
+    @classmethod
+    def pooled(cls, parts: Sequence[Standardisation]) -> Standardisation:
+        """Makes one standardisation of several, as if their windows were one, of equal sizes.
+
+        Args:
+            parts: The standardisations, at least one. A single one comes back as it is.
+
+        >>> parts = [Standardisation(np.array([m]), np.array([1.0])) for m in (0.0, 2.0)]
+        >>> pooled = Standardisation.pooled(parts)
+        >>> pooled.mean.tolist(), pooled.scale.tolist() == [2**0.5]
+        ([1.0], True)
+        """
+        if len(parts) == 1:
+            return parts[0]
+        means, scales = (np.stack([getattr(p, name) for p in parts]) for name in ("mean", "scale"))
+        mean = means.mean(axis=0)
+        return cls(mean, np.sqrt((scales**2 + (means - mean) ** 2).mean(axis=0)))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Returns standardised rows (n, columns).

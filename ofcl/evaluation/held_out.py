@@ -105,6 +105,20 @@ class HeldOut:
         rows = self._rows if self._at_once else self._rows[: len(seen)]
         return predict(model, self._x, self._y, rows, self._prepare)
 
+    def inputs(self, most: int) -> tuple[Tensor, Tensor]:
+        """Returns samples of all tasks as a model's inputs, with their classes.
+
+        Args:
+            most: How many samples are returned at most, spread evenly over all.
+
+        Returns:
+            The inputs (n, …), and the classes (n,) on the CPU.
+        """
+        rows = torch.cat([*self._rows, torch.empty(0, dtype=torch.long)])
+        if len(rows) > most:
+            rows = rows[torch.linspace(0, len(rows) - 1, most).long()]
+        return self._prepare(self._x[to_device(rows, self._x.device)]), self._y[rows]
+
     def hits(self, model: nn.Module, seen: ClassesOfTasks) -> Hits:
         """Counts the right predictions among those that `predictions` returns, class by class.
 

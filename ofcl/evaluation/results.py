@@ -94,6 +94,25 @@ class Summary:
             case TaskEnded():
                 self._bytes_received += event.bytes_received
 
+    def tested_by_all(self, clients: int, task: int) -> bool:
+        """Says whether every client has been tested at the end of a task.
+
+        Args:
+            clients: The number of clients.
+            task: The number of the task, from 0.
+        """
+        return all((client, task) in self._evaluated for client in range(clients))
+
+    def classes_of_tasks(self) -> list[list[int]]:
+        """Lists the classes of each task in the last tests; empty if clients have others.
+
+        Classes without test samples are not in it.
+        """
+        last = {client: event for (client, _), event in sorted(self._evaluated.items())}
+        found = [[[row[0] for row in task] for task in e.global_test] for e in last.values()]
+        alike = found and all(tasks == found[0] for tasks in found)
+        return found[0] if alike else []
+
     def _add_learned(self, event: Learned) -> None:
         """Adds the losses and the right predictions of mini-batches that a client has learned."""
         key = event.client, event.task

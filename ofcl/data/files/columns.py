@@ -47,10 +47,17 @@ class Meaning:
         Raises:
             ValueError: A cell cannot be used; the message says what is wrong with it.
         """
-        return self._sample(row), read_label(row.get(self.label), self.label)
+        return self.sample(row), read_label(row.get(self.label), self.label)
 
-    def _sample(self, row: Mapping[str, Any]) -> Any:
-        """Reads the sample of a row: a text, or a list of numbers."""
+    def sample(self, row: Mapping[str, Any]) -> Any:
+        """Reads the sample of a row, a text or a list of numbers, whether it has a label or not.
+
+        Args:
+            row: The values of the row by column.
+
+        Raises:
+            ValueError: A cell cannot be used; the message says what is wrong with it.
+        """
         if self.kind == "numbers":
             return [read_number(row.get(name), name) for name in self.columns]
         (name,) = self.columns

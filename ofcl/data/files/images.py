@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,36 +77,91 @@ def read_image(
     Raises:
         UnreadableImage: The file cannot be read.
     """
+    with _opened(path) as image:
+        return image_pixels(image, side, grey, largest)
+
+
+def image_pixels(
+    image: Image.Image,
+    side: int | None = None,
+    grey: bool | None = None,
+    largest: float | None = None,
+) -> np.ndarray:
+    """Returns the pixels of an opened image as uint8 (channels, height, width), turned upright.
+
+    Args:
+        image: The image.
+        side: The side in pixels to which it is resized; None: it keeps its size.
+        grey: True for one channel, False for three; None: one if the image has no colour.
+        largest: The largest value in all images with more than 8 bits, as for `read_image`.
+    """
     from PIL import ImageOps
 
-    with _opened(path) as image:
-        if grey is None:
-            grey = image.mode in GREY
-        upright = ImageOps.exif_transpose(image)
-        plain = to_eight_bits(upright, largest).convert("L" if grey else "RGB")
-        if side is not None and plain.size != (side, side):
-            plain = plain.resize((side, side))
-        pixels = np.asarray(plain)
+    if grey is None:
+        grey = image.mode in GREY
+    upright = ImageOps.exif_transpose(image)
+    plain = to_eight_bits(upright, largest).convert("L" if grey else "RGB")
+    if side is not None and plain.size != (side, side):
+        plain = plain.resize((side, side))
+    pixels = np.asarray(plain)
     return pixels[None] if grey else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+@dataclass(frozen=True)
+class ImageReader:
+    """Reads image files with one size, one number of channels and one scale of pixels.
+
+    Args:
+        shape: Channels, height and width of all images.
+        resized: Whether files of another size are resized, which makes them square.
+        largest: The largest value in all images with more than 8 bits; 0: there are none.
+        unreadable: Files that were found to be damaged and are left out.
+        damage: Other files that cannot be read are reported to it.
+        track: Shows how many images are read.
+    """
+
+    shape: tuple[int, int, int]
+    resized: bool
+    largest: float
+    unreadable: frozenset[ImageFile]
+    damage: Damage
+    track: Progress
+
+    def __call__(self, files: Sequence[ImageFile]) -> DecodedImages:
+        """Reads image files.
+
+        Args:
+            files: The files.
+
+        Returns:
+            Their pixels, and the indices of the files that could be read.
+        """
+        grey, side = self.shape[0] == 1, self.shape[1] if self.resized else None
+        images = np.empty((len(files), *self.shape), dtype=np.uint8)
+        kept: list[int] = []
+        for row, path in enumerate(self.track(files, "reading images")):
+            if path in self.unreadable:
+                continue
+            try:
+                images[len(kept)] = read_image(path, side, grey, self.largest)
+                kept.append(row)
+            except UnreadableImage as error:
+                self.damage.report(str(error))
+        return images[: len(kept)], np.array(kept, dtype=np.int64)
 
 
 def read_images(
     paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Progress
-) -> Callable[[Sequence[ImageFile]], DecodedImages]:
-    """Looks at all images of a dataset, and returns a function that reads some of them.
+) -> ImageReader:
+    """Looks at all images of a dataset, and returns a reader of them.
 
-    All images that the function reads have one size, one number of channels and one scale of
-    pixels.
+    All images that it reads have one size, one number of channels and one scale of pixels.
 
     Args:
         paths: The image files of all parts of the dataset.
         side: The side in pixels to which they are resized; None: they must all have the same size.
         damage: Files that cannot be read are reported to it.
         track: Shows how many images are done.
-
-    Returns:
-        A function of image files. It returns their pixels and the indices of the files that could
-        be read.
 
     Raises:
         OfclError: The images have different sizes, or do not fit into memory.
@@ -139,20 +194,7 @@ def read_images(
             "make them smaller with --image-size, for example 64"
         )
 
-    def read(files: Sequence[ImageFile]) -> DecodedImages:
-        images = np.empty((len(files), *shape), dtype=np.uint8)
-        kept: list[int] = []
-        for row, path in enumerate(track(files, "reading images")):
-            if path in unreadable:
-                continue
-            try:
-                images[len(kept)] = read_image(path, side, grey, largest)
-                kept.append(row)
-            except UnreadableImage as error:
-                damage.report(str(error))
-        return images[: len(kept)], np.array(kept, dtype=np.int64)
-
-    return read
+    return ImageReader(shape, side is not None, largest, frozenset(unreadable), damage, track)
 
 
 def image_sizes(paths: Sequence[ImageFile]) -> set[tuple[int, int]]:

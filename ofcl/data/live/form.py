@@ -127,6 +127,11 @@ class Form:
             x = np.nan_to_num(self._standardise(x))
         return torch.from_numpy(x.astype(np.float32)).to(self._device)
 
+    @property
+    def standardisation(self) -> Standardisation | None:
+        """The standardisation of numbers; None: it is not fitted yet, or there is none."""
+        return self._standardise
+
     def empty_dataset(self, name: str, labels: tuple[str, ...]) -> Dataset:
         """Makes a dataset without samples, from which a model of the right shape can be built.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
-    return raw_from_labelled(name, content, parts, damage.notes(name), details)
+    raw = raw_from_labelled(name, content, parts, damage.notes(name), details)
+    return replace(raw, columns=meaning.columns, label=meaning.label)
 
 
 def _usual_length(lists: list[list[float]]) -> int:

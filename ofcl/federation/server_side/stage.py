@@ -21,8 +21,10 @@ from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import resolve
 from ofcl.assembly.stages import Hooks, Prepared
 from ofcl.data.dataset import Dataset
+from ofcl.data.files.embedders import EMBEDDERS, Embedder
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.data.sample_forms import SampleForm, TextForm
 from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
@@ -131,6 +133,7 @@ class FederationStage:
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
+            sample_form=lambda: _sample_form(samples, dataset),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
             agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
@@ -262,6 +265,21 @@ def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Data
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     return Dataset(name, samples.kind, x, y, x, y, labels, samples.mean, samples.std)
+
+
+def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
+    """Describes the parties' samples as far as the server knows them.
+
+    It does not know the columns of tables and how each party standardises them.
+
+    Args:
+        samples: The form of the parties' samples.
+        dataset: A dataset of that form.
+    """
+    if samples.embedder is None:
+        return dataset.sample_form
+    embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))
+    return TextForm(embedder, samples.shape[0])
 
 
 def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:

@@ -1,0 +1,70 @@
+"""Abstention: a model that does not answer where it is unsure errs less.
+
+On validation data one sees how often it errs if it answers only the samples about which it is
+surest. From that curve the threshold is taken for an error that somebody names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ofcl.bundle.description import Curve
+from ofcl.errors import OfclError
+
+MOST_POINTS = 200
+
+
+def risk_curve(unsure: np.ndarray, right: np.ndarray) -> Curve:
+    """Computes the error among the surest samples, for every share of them.
+
+    Args:
+        unsure: A number for each sample (n,), larger if the model is less sure.
+        right: Whether the model's answer is right (n,).
+
+    Returns:
+        The curve, with at most 200 points. Its thresholds are values of `unsure`, rising; samples
+        with equal values are answered together.
+
+    >>> risk_curve(np.array([0.1, 0.4, 0.2, 0.4]), np.array([True, False, True, True])).errors
+    (0.0, 0.0, 0.25)
+    """
+    order = np.argsort(unsure, kind="stable")
+    values, wrong = unsure[order], np.cumsum(~right[order])
+    last = np.append(values[1:] != values[:-1], True) if len(values) else np.empty(0, dtype=bool)
+    ends = np.flatnonzero(last)  # of groups of equal values
+    if len(ends) > MOST_POINTS:
+        ends = ends[np.linspace(0, len(ends) - 1, MOST_POINTS).astype(int)]
+    return Curve(
+        thresholds=tuple(map(float, values[ends])),
+        coverage=tuple(((ends + 1) / max(len(values), 1)).tolist()),
+        errors=tuple((wrong[ends] / (ends + 1)).tolist()),
+        samples=len(values),
+    )
+
+
+def threshold_for(curve: Curve, error: float) -> float:
+    """Finds up to which value of unsureness a model may answer, to err at most so often.
+
+    One error more than was seen is counted, since validation samples are few: with n answers of
+    which w were wrong, (w + 1) / (n + 1) must not exceed the error.
+
+    Args:
+        curve: The curve on validation data.
+        error: The share of wrong answers that is allowed, between 0 and 1.
+
+    Raises:
+        OfclError: If no threshold reaches that error.
+
+    >>> threshold_for(risk_curve(np.arange(100) / 100, np.arange(100) < 90), 0.05)
+    0.93
+    """
+    counts = np.array(curve.coverage) * curve.samples
+    careful = (np.array(curve.errors) * counts + 1) / (counts + 1)
+    good = np.flatnonzero(careful <= error)
+    if not len(good):
+        best = careful.min() if len(careful) else 1.0
+        raise OfclError(
+            f"an error of {error:.1%} cannot be promised: on {curve.samples} validation samples "
+            f"the best is {best:.1%}; allow more, or give labelled samples with --calibrate"
+        )
+    return curve.thresholds[int(good[-1])]

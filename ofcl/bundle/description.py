@@ -1,0 +1,227 @@
+"""The description of a model: `model.json` of its bundle, with a version and a schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import Annotated
+
+from ofcl.data.sample_forms import ImageForm, TableForm, TextForm, VectorForm
+from ofcl.errors import OfclError
+
+VERSION = 1
+"""The version of the format; a bundle of a later version is refused."""
+
+MOST_LABELS = 100_000
+_STRICT = ConfigDict(extra="forbid")
+
+Size = Annotated[int, Field(gt=0, le=10**9)]
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network and its sizes.
+
+    Args:
+        name: A name in `models.MODELS`.
+        outputs: The outputs of its head; as many as there are labels, or more.
+        width: The channels of the first stage of networks for images.
+        hidden: The units of the MLP's hidden layer.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    name: str
+    outputs: Size
+    width: Size
+    hidden: Size
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """The perturbed copies of a sample, by which the model's uncertainty is measured.
+
+    Args:
+        perturbations: The names of the perturbations of images.
+        pixels: Whether raw or normalised pixels are changed.
+        interpolation: How rotated pixels get their values.
+        noise_std: The standard deviation of the noise on vectors.
+        noise_copies: The number of noisy copies of a vector.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    perturbations: tuple[str, ...]
+    pixels: Literal["raw", "normalised"]
+    interpolation: Literal["bilinear", "nearest"]
+    noise_std: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    noise_copies: Annotated[int, Field(gt=0, le=1000)]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How often the model errs if it answers only where it is sure enough, on validation data.
+
+    Place i of the three lists: a sample is answered if its score is on the sure side of
+    `thresholds[i]`; `coverage[i]` of the samples are, and `errors[i]` of these answers are wrong.
+
+    Args:
+        thresholds: Probabilities, falling; or uncertainties, rising.
+        coverage: The share of samples that are answered, from 0 to 1.
+        errors: The share of wrong answers among them, from 0 to 1.
+        samples: The number of validation samples.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    thresholds: tuple[float, ...]
+    coverage: tuple[float, ...]
+    errors: tuple[float, ...]
+    samples: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How the model was learned.
+
+    Args:
+        settings: The settings of the run, without paths and names of files.
+        data: The name of the data.
+        fingerprint: A checksum of the data; empty for streams and parties.
+        clients: The number of clients.
+        rounds: The number of rounds.
+        tasks: The labels of each task that was learned so far, if all clients have the same; the
+            last accuracies of the run are those of these tasks.
+        finished: Whether the run was over.
+        metrics: Figures of the run's result: `A`, `F`, `global_A` and others, in percent.
+        epsilon: The privacy cost of a client's updates; None: there was no differential privacy.
+        made_with: Versions of ofcl, Python and PyTorch.
+        licence: The licence under which the model may be used; empty: nobody has said.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    settings: dict[str, Any]
+    data: str
+    fingerprint: str
+    clients: int
+    rounds: int
+    tasks: tuple[tuple[str, ...], ...]
+    finished: bool
+    metrics: dict[str, float | None]
+    epsilon: float | None
+    made_with: dict[str, Any]
+    licence: str = ""
+
+
+@dataclass(frozen=True)
+class Description:
+    """All facts about a model but its weights.
+
+    Args:
+        labels: The label of each class.
+        network: The network and its sizes.
+        samples: How samples are read and become the network's input.
+        classifier: `head`: the likeliest output; `nearest-mean`: the nearest class prototype, which
+            is among the weights.
+        uncertainty: The copies of a sample by which uncertainty is measured.
+        learned: How the model was learned.
+        abstention: Errors against coverage on validation data, by `probability` and `uncertainty`;
+            empty: there were no validation data.
+        weights_sha256: The checksum of the file of weights.
+        format: Tells these files from others.
+        version: The version of the format.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    labels: tuple[str, ...]
+    network: Network
+    samples: Annotated[ImageForm | TableForm | VectorForm | TextForm, Field(discriminator="kind")]
+    classifier: Literal["head", "nearest-mean"]
+    uncertainty: Perturbed
+    learned: Learned
+    abstention: dict[Literal["probability", "uncertainty"], Curve] = field(default_factory=dict)
+    weights_sha256: str = ""
+    format: Literal["ofcl-model"] = "ofcl-model"
+    version: int = VERSION
+
+
+_ADAPTER: TypeAdapter[Description] = TypeAdapter(Description)
+
+
+def to_json(description: Description) -> str:
+    """Writes a description as the text of `model.json`.
+
+    Args:
+        description: The description.
+    """
+    return _ADAPTER.dump_json(description, indent=1).decode() + "\n"
+
+
+def from_json(text: str) -> Description:
+    """Reads a description, and checks it: it may be anybody's.
+
+    Args:
+        text: The text of `model.json`.
+
+    Raises:
+        OfclError: If it is not the description of a model, or of a later version; the message says
+            what is wrong.
+    """
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise OfclError("its model.json is not JSON") from None
+    if not isinstance(values, dict) or values.get("format") != "ofcl-model":
+        raise OfclError("its model.json does not describe a model of ofcl")
+    version = values.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise OfclError(
+            f"it has version {version!r} of the format, and this ofcl reads up to {VERSION}; "
+            "upgrade ofcl"
+        )
+    try:
+        description = _ADAPTER.validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise OfclError(f"its model.json is wrong at '{where}': {first['msg']}") from None
+    _check(description)
+    return description
+
+
+def json_schema() -> dict[str, Any]:
+    """Returns the JSON schema of `model.json`, for programs in other languages."""
+    return _ADAPTER.json_schema()
+
+
+def _check(description: Description) -> None:
+    """Raises an error if values of a description do not fit together."""
+    labels, samples = description.labels, description.samples
+    if not 0 < len(labels) <= MOST_LABELS or len(set(labels)) != len(labels):
+        raise OfclError("its model.json has no labels, too many, or one of them twice")
+    if description.network.outputs < len(labels):
+        outputs = description.network.outputs
+        raise OfclError(f"its model.json has {len(labels)} labels but {outputs} outputs")
+    numbers = [*getattr(samples, "mean", ()), *getattr(samples, "std", ())]
+    numbers += getattr(samples, "scale", ())
+    if not all(abs(number) < 1e300 for number in numbers):  # also false for NaN
+        raise OfclError("its model.json has a normalisation that is no number")
+    if isinstance(samples, ImageForm):
+        channels, height, width = samples.shape
+        fits = channels in (1, 3) and 0 < height <= 4096 and 0 < width <= 4096
+        if not fits or not len(samples.mean) == len(samples.std) == channels:
+            raise OfclError("its model.json has images of a shape that cannot be")
+        if not all(samples.std):
+            raise OfclError("its model.json divides images by zero")
+        return
+    if not 0 < samples.shape[0] <= 10**7:
+        raise OfclError("its model.json has samples of a length that cannot be")
+    if not isinstance(samples, TextForm):
+        sizes = {len(samples.mean), len(samples.scale)}
+        if sizes - {0, samples.shape[0]} or len(sizes) > 1 or not all(samples.scale):
+            raise OfclError("its model.json has a standardisation that does not fit its samples")

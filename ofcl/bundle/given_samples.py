@@ -1,0 +1,233 @@
+"""Samples as people have them: arrays, tensors, images, paths, texts, rows, frames.
+
+`collect` finds out whether one sample or several were given, and lists them undecoded. `decode`
+turns some of them into an array that the form of the model's samples describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from ofcl.data.files.arrays import image_arrays
+from ofcl.data.files.columns import Meaning
+from ofcl.data.files.images import UnreadableImage, image_pixels, is_image, read_image
+from ofcl.data.files.pixel_depth import UNKNOWN
+from ofcl.data.files.tables import read_table, table_format
+from ofcl.data.options import Damage
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
+from ofcl.errors import OfclError
+
+
+class Given(NamedTuple):
+    """Samples that somebody has given.
+
+    Args:
+        samples: The samples; images in files are not decoded yet.
+        single: Whether it was one sample, so that one answer is expected and not a list.
+    """
+
+    samples: Sequence[Any]
+    single: bool
+
+
+def collect(given: Any, form: SampleForm) -> Given:
+    """Lists the samples that somebody has given.
+
+    Args:
+        given: One sample or several, in any of the forms that `docs/use.md` lists.
+        form: The form of the model's samples.
+
+    Raises:
+        OfclError: If nothing in it can be a sample of this form.
+    """
+    if isinstance(given, Tensor):
+        given = given.detach().cpu().numpy()
+    if hasattr(given, "columns") and not isinstance(given, Mapping):  # a frame of pandas or polars
+        columns = {str(name): given[name].to_list() for name in given.columns}
+        return Given(_rows(columns), single=False)
+    if isinstance(given, Path) and isinstance(form, ImageForm) and given.is_dir():
+        return Given(images_below(given), single=False)
+    if isinstance(given, Path) and table_format(given):
+        return Given(_rows(read_table(given, Damage()).columns), single=False)
+    if isinstance(given, np.ndarray):
+        return _of_array(given, form)
+    if isinstance(given, str | Path | Mapping) or hasattr(given, "convert"):
+        return Given([given], single=True)
+    if isinstance(given, Sequence):
+        if not isinstance(form, TextForm) and given and _is_number(given[0]):
+            return Given([given], single=True)  # one row or vector of numbers
+        return Given(given, single=False)
+    raise OfclError(f"{type(given).__name__} is given; this model takes {form.words()}")
+
+
+def decode(samples: Sequence[Any], form: SampleForm, resize: bool = False) -> Any:
+    """Turns listed samples into what the form describes.
+
+    Args:
+        samples: Samples that `collect` has listed.
+        form: The form of the model's samples.
+        resize: Whether images of another size are resized even if the model has not learned from
+            resized ones.
+
+    Returns:
+        Images (n, channels, height, width) uint8, rows or vectors (n, d) of 64 bits, or texts.
+
+    Raises:
+        OfclError: If a sample does not fit; the message says which, and what is wrong.
+    """
+    if isinstance(samples, np.ndarray):  # `collect` has brought it into shape
+        return samples
+    match form:
+        case ImageForm():
+            return np.stack([_image(sample, form, resize) for sample in samples])
+        case TextForm():
+            meaning = Meaning("", "text", (form.column or "text",))
+            return [_cell(place, sample, meaning, str) for place, sample in enumerate(samples)]
+        case TableForm():
+            meaning = Meaning("", "numbers", form.columns)
+        case VectorForm():
+            meaning = Meaning("", "list", (form.column or "x",))
+    rows = [
+        _cell(place, _plain(sample), meaning, (list, tuple)) for place, sample in enumerate(samples)
+    ]
+    for place, row in enumerate(rows):
+        if len(row) != form.shape[0]:
+            raise _problem(place, f"{len(row)} numbers; expected {form.shape[0]}: {form.words()}")
+    try:
+        return _finite(np.array(rows, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise OfclError(f"a value is not a number; this model takes {form.words()}") from None
+
+
+def images_below(folder: Path) -> list[Path]:
+    """Lists the image files in a folder and all folders below it, without hidden ones, in order.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        OfclError: If there are none.
+    """
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if is_image(path)
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if not files:
+        raise OfclError(f"no images in '{folder}' or the folders below it")
+    return files
+
+
+def _of_array(array: np.ndarray, form: SampleForm) -> Given:
+    """Brings an array of one or several samples to the shape of the form's samples."""
+    dimensions = len(form.shape)
+    if isinstance(form, TextForm):
+        if array.dtype.kind in "UO":
+            return Given([str(text) for text in array.reshape(-1)], single=array.ndim == 0)
+        raise OfclError(f"an array of {array.dtype} is given; this model takes {form.words()}")
+    if array.dtype.kind not in "buif":
+        raise OfclError(f"an array of {array.dtype} is given; this model takes {form.words()}")
+    if isinstance(form, ImageForm):
+        single = array.ndim == 2 or (array.ndim == 3 and _is_one_image(array, form))
+        images = image_arrays(array[None] if single else array, "the array")
+        array = images
+    else:
+        single = array.ndim == 1
+        array = _finite((array[None] if single else array).astype(np.float64))
+    if array.ndim != dimensions + 1 or array.shape[1:] != form.shape:
+        found = " × ".join(map(str, array.shape[1:]))
+        raise OfclError(f"samples of shape {found} are given; this model takes {form.words()}")
+    return Given(array, single)  # type: ignore[arg-type]
+
+
+def _is_one_image(array: np.ndarray, form: ImageForm) -> bool:
+    """Says whether an array of three dimensions is one image with channels, or several grey ones."""
+    channels, height, width = form.shape
+    return array.shape in ((channels, height, width), (height, width, channels))
+
+
+def _image(sample: Any, form: ImageForm, resize: bool) -> np.ndarray:
+    """Reads one image from a path, a Pillow image or an array, as uint8 (channels, height, width)."""
+    channels, height, width = form.shape
+    grey, white = channels == 1, UNKNOWN if form.white is None else form.white
+    if isinstance(sample, Tensor):
+        sample = sample.detach().cpu().numpy()
+    if isinstance(sample, np.ndarray):
+        pixels = _of_array(sample, form).samples[0]
+        return np.asarray(pixels)
+    if not isinstance(sample, str | Path) and not hasattr(sample, "convert"):
+        raise OfclError(f"{type(sample).__name__} is given; this model takes {form.words()}")
+    side = width if form.resized or resize else None
+    if side is not None and height != width:
+        side = None  # it has learned from files that were not square, so they were never resized
+    try:
+        if isinstance(sample, str | Path):
+            pixels = read_image(Path(sample), side, grey, white or None)
+        else:
+            pixels = image_pixels(sample, side, grey, white or None)
+    except UnreadableImage as error:
+        raise OfclError(str(error)) from None
+    if pixels.shape != form.shape:
+        name = f"'{sample}'" if isinstance(sample, str | Path) else "an image"
+        found = f"{pixels.shape[2]} × {pixels.shape[1]}"
+        raise OfclError(
+            f"{name} has {found} pixels; this model takes {form.words()}. Let it be resized with "
+            "--resize (in Python: resize=True)"
+        )
+    return pixels
+
+
+def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Turns the columns of a table into rows."""
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+
+
+def _cell(place: int, sample: Any, meaning: Meaning, plain: Any) -> Any:
+    """Reads the sample of a row by its columns; a sample that is no row is taken as it is.
+
+    Args:
+        place: The number of the sample, for messages.
+        sample: The sample.
+        meaning: The columns that make a sample.
+        plain: The types of a sample that is not in a row.
+    """
+    if isinstance(sample, Mapping):
+        if missing := [name for name in meaning.columns if name not in sample]:
+            raise _problem(place, f"column '{missing[0]}' is missing; it has {', '.join(sample)}")
+        try:
+            return meaning.sample(sample)
+        except ValueError as error:
+            raise _problem(place, str(error)) from None
+    if not isinstance(sample, plain):
+        kind = "texts" if meaning.kind == "text" else "rows of numbers"
+        raise _problem(place, f"{type(sample).__name__} is given; this model takes {kind}")
+    return sample
+
+
+def _plain(sample: Any) -> Any:
+    """Turns an array or tensor into a list; leaves other samples as they are."""
+    return sample.tolist() if isinstance(sample, np.ndarray | Tensor) else sample
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _finite(array: np.ndarray) -> np.ndarray:
+    """Returns an array; raises an error if a value is no number of 32 bits."""
+    if not (np.abs(array) <= np.finfo(np.float32).max).all():
+        raise OfclError("a value is not a number, or too large for one")
+    return array
+
+
+def _problem(place: int, problem: str) -> OfclError:
+    return OfclError(f"sample {place}: {problem}")

@@ -1,0 +1,85 @@
+"""The card of a model: `README.md` of its bundle, with the front matter of Hugging Face's hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from ofcl.bundle.description import Description
+
+SHOWN_LABELS = 50
+METRICS = {
+    "global_A": "accuracy A of this model, mean over tasks (%)",
+    "global_F": "forgetting F of this model (%)",
+    "A": "accuracy A of the clients' models (%)",
+    "F": "forgetting F of the clients' models (%)",
+}
+_KINDS = {"image": "image-classification", "text": "text-classification",
+          "table": "tabular-classification", "vector": "tabular-classification"}  # fmt: skip
+
+
+def card(description: Description) -> str:
+    """Writes the card of a model in Markdown.
+
+    Args:
+        description: The description of the model.
+    """
+    return "\n".join([*_front_matter(description), "", *_body(description)]) + "\n"
+
+
+def _front_matter(description: Description) -> Iterator[str]:
+    """Yields the lines that Hugging Face's hub reads; values are quoted as JSON, which YAML takes."""
+    learned = description.learned
+    yield "---"
+    yield "library_name: ofcl"
+    yield f"pipeline_tag: {_KINDS[description.samples.kind]}"
+    if learned.licence:
+        yield f"license: {json.dumps(learned.licence)}"
+    yield "tags: [federated-learning, continual-learning, online-learning]"
+    accuracy = learned.metrics.get("global_A")
+    if accuracy is not None:
+        result = {
+            "task": {"type": _KINDS[description.samples.kind]},
+            "dataset": {"name": learned.data, "type": learned.data},
+            "metrics": [{"type": "accuracy", "value": round(accuracy, 2)}],
+        }
+        yield f"model-index: {json.dumps([{'name': learned.data, 'results': [result]}])}"
+    yield "---"
+
+
+def _body(description: Description) -> Iterator[str]:
+    """Yields the lines for people."""
+    learned, labels = description.learned, description.labels
+    shown = ", ".join(_plain(label) for label in labels[:SHOWN_LABELS])
+    more = f" and {len(labels) - SHOWN_LABELS} more" if len(labels) > SHOWN_LABELS else ""
+    yield f"# A model of {_plain(learned.data)}"
+    yield ""
+    state = "" if learned.finished else " The run was not over when this was saved."
+    yield (f"Learned by {learned.clients} client{'s' if learned.clients > 1 else ''} together, "
+           f"from data that arrived once, in {learned.rounds} rounds.{state}")  # fmt: skip
+    yield ""
+    yield f"- **Takes**: {_plain(description.samples.words())}"
+    yield f"- **Answers**: {len(labels)} labels: {shown}{more}"
+    yield f"- **Network**: {_plain(description.network.name)}, classifier: {description.classifier}"
+    yield f"- **Licence**: {_plain(learned.licence) or 'not said'}"
+    if learned.epsilon is not None:
+        yield f"- **Privacy**: what each client sent costs ε = {learned.epsilon:.2f}"
+    yield ""
+    yield "    ofcl predict THIS_FOLDER INPUT"
+    yield ""
+    yield "| figure | value |"
+    yield "| --- | --- |"
+    for name, words in METRICS.items():
+        value = learned.metrics.get(name)
+        yield f"| {words} | {'–' if value is None else f'{value:.1f}'} |"
+    method = {name: learned.settings.get(name) for name in ("method", "protocol", "memory", "seed")}
+    yield ""
+    yield "Settings: " + ", ".join(f"{k} = {_plain(str(v))}" for k, v in method.items()) + "."
+    versions = ", ".join(f"{_plain(k)} {_plain(str(v))}" for k, v in learned.made_with.items())
+    yield f"Made with {versions}. All facts are in `model.json`."
+
+
+def _plain(text: str) -> str:
+    """Writes somebody's text so that it can be nothing but text, in Markdown and on a terminal."""
+    printable = "".join(letter if letter.isprintable() else "·" for letter in text)
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in printable)

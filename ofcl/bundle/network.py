@@ -1,0 +1,63 @@
+"""From a description and tensors to the network: its names and shapes must be the expected ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ofcl.bundle.description import Description
+from ofcl.errors import OfclError, unknown
+from ofcl.models import MODELS, ModelSize
+from ofcl.seeds import private
+from ofcl.state import Tensors
+from ofcl.update import travelling
+
+
+def build_network(description: Description, tensors: Tensors) -> nn.Module:
+    """Builds the network that a description describes, with its weights, in evaluation mode.
+
+    It is built without memory first. So a description that asks for a huge network is refused
+    before anything is allocated: the weights must have the same sizes.
+
+    Args:
+        description: The description of the model.
+        tensors: The weights by name; others among them are ignored.
+
+    Raises:
+        OfclError: If the network is unknown, or the weights are not those of such a network.
+    """
+    name = description.network.name
+    if name not in MODELS:
+        raise unknown("network", name, MODELS)
+    try:
+        with torch.device("meta"):
+            planned = travelling(_build(description), statistics=True)
+    except (RuntimeError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise OfclError(f"a network '{name}' of these sizes cannot be built ({error})") from None
+    for key, plan in planned.items():
+        found = tensors.get(key)
+        if found is None:
+            raise OfclError(f"its weights lack '{key}', which a network '{name}' has")
+        if found.shape != plan.shape or found.dtype != plan.dtype:
+            raise OfclError(
+                f"its weight '{key}' is {found.dtype} {tuple(found.shape)}; a network '{name}' of "
+                f"these sizes has {plan.dtype} {tuple(plan.shape)}"
+            )
+        if not found.isfinite().all():
+            raise OfclError(f"its weight '{key}' has values that are no numbers")
+    with private(0, "network"):  # the weights that it begins with are replaced
+        module = _build(description)
+    own = travelling(module, statistics=True)
+    with torch.no_grad():
+        for key, value in own.items():
+            value.copy_(tensors[key])
+    # As in a run: images are faster with their channels last.
+    return module.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
+
+
+def _build(description: Description) -> nn.Module:
+    """Builds the network with weights of its own."""
+    sizes, samples = description.network, description.samples
+    mean, std = (tuple(getattr(samples, name, ())) for name in ("mean", "std"))
+    size = ModelSize(samples.shape, sizes.outputs, sizes.width, sizes.hidden, mean, std)
+    return MODELS[sizes.name].build(size)

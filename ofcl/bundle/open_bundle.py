@@ -1,0 +1,106 @@
+"""Opening a model: of a run, a bundle's folder or a bundle's zip file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from ofcl.bundle.bundle_files import Bundle, is_bundle, read_bundle, read_zip
+from ofcl.bundle.network import build_network
+from ofcl.bundle.trained_model import TextOptions, TrainedModel
+from ofcl.errors import OfclError
+from ofcl.storage.encryption import Seal
+
+FINAL, OF_TASKS, SEALED = "model", "models", "model.sealed"
+"""In a run directory: the final bundle, the folder of those at the ends of tasks; an encrypted one."""
+
+
+def load(
+    path: str | Path,
+    *,
+    device: str | torch.device = "cpu",
+    resize: bool = False,
+    embedder: str | None = None,
+    cache: str | Path | None = None,
+    key_file: str | Path | None = None,
+) -> TrainedModel:
+    """Loads a model that was learned.
+
+    Args:
+        path: A run directory, or a bundle as a folder or zip file. Of a run that is not over, it is
+            the model at the end of the last task.
+        device: The device to predict on.
+        resize: Whether images of another size are resized even if the model has not learned from
+            resized ones.
+        embedder: The embedder of a model of texts, by name or folder; None: the one that the bundle
+            names.
+        cache: The data folder in which vectors of texts are kept; None: they are not kept.
+        key_file: The file of the key of an encrypted bundle.
+
+    Raises:
+        OfclError: If there is no model, or it is damaged.
+
+    >>> import tempfile, ofcl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = ofcl.run(dataset="digits", model="mlp", clients=2, tasks=2, out=f"{folder}/a")
+    ...     model = load(f"{folder}/a")
+    >>> digits = ofcl.load_dataset("digits")
+    >>> (model.predict(digits.x_test[:50]) == digits.y_test[:50].numpy().astype(str)).mean() > 0.7
+    np.True_
+    """
+    bundle = find_bundle(Path(path), key_file)
+    try:
+        module = build_network(bundle.description, bundle.tensors).to(device)
+    except OfclError as error:
+        raise OfclError(f"'{path}' cannot be used as a model: {error}") from None
+    texts = TextOptions(embedder, Path(cache) if cache is not None else None)
+    return TrainedModel(bundle.description, module, resize=resize, texts=texts)
+
+
+def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
+    """Finds and reads the bundle that a path stands for.
+
+    Args:
+        path: A run directory, or a bundle as a folder or zip file.
+        key_file: The file of the key of an encrypted bundle.
+
+    Raises:
+        OfclError: If there is no bundle, or it is damaged.
+    """
+    if path.name.endswith(".sealed") or (path / SEALED).is_file():
+        return _opened(path if path.is_file() else path / SEALED, key_file)
+    if is_bundle(path):
+        return read_bundle(path)
+    if is_bundle(path / FINAL):
+        return read_bundle(path / FINAL)
+    of_tasks = sorted((path / OF_TASKS).glob("task-*"), key=_number)
+    if whole := [folder for folder in of_tasks if is_bundle(folder)]:
+        return read_bundle(whole[-1])
+    if not path.exists():
+        raise OfclError(f"no file or folder '{path}'")
+    if (path / "settings.toml").exists():
+        raise OfclError(
+            f"'{path}' has no model yet: no task has ended, or no round was held (or an earlier "
+            "version of ofcl made it: run it again)"
+        )
+    raise OfclError(
+        f"'{path}' is no model; expected a run directory, the folder of a bundle (with model.json) "
+        "or its zip file"
+    )
+
+
+def _opened(path: Path, key_file: str | Path | None) -> Bundle:
+    """Reads an encrypted bundle."""
+    if key_file is None:
+        raise OfclError(f"'{path}' is encrypted; give the file of its key with --key-file")
+    try:
+        return read_zip(Seal.from_file(key_file).opened(path.read_bytes()))
+    except ValueError as error:
+        raise OfclError(f"'{path}' cannot be opened: {error}") from None
+
+
+def _number(folder: Path) -> int:
+    """Returns the number at the end of a folder's name; −1 if there is none."""
+    number = folder.name.rpartition("-")[2]
+    return int(number) if number.isdigit() else -1

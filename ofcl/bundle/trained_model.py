@@ -1,0 +1,296 @@
+"""A model that has been learned, ready to be used: it predicts, and says how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ofcl.bundle.description import Description
+from ofcl.bundle.given_samples import collect, decode
+from ofcl.compute.batching import forward_size
+from ofcl.data.files.embedders import EMBEDDERS, Embedder, Encode, find_embedder, load_encoder
+from ofcl.data.files.embeddings import embed
+from ofcl.data.options import Progress, no_progress
+from ofcl.data.sample_forms import ImageForm, TextForm
+from ofcl.data.standardisation import Standardisation
+from ofcl.errors import OfclError
+from ofcl.seeds import generator
+from ofcl.uncertainty.change import Perturbation
+from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
+from ofcl.uncertainty.scorer import uncertainty
+from ofcl.uncertainty.scores import bregman_information
+
+
+class Answers(NamedTuple):
+    """A model's answers about n samples.
+
+    Args:
+        probabilities: The probability of each class (n, classes).
+        uncertainty: The Bregman information of each sample (n,); empty if it was not asked for.
+    """
+
+    probabilities: np.ndarray
+    uncertainty: np.ndarray
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The likeliest class of each sample (n,)."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a model of texts gets its vectors.
+
+    Args:
+        embedder: The name or folder of the embedder; None: the one that the bundle names.
+        cache: The data folder with cached vectors; None: vectors are computed and not kept.
+    """
+
+    embedder: str | None = None
+    cache: Path | None = None
+
+
+class TrainedModel:
+    """A learned model: `predict` takes whatever the run has learned from.
+
+    Samples are arrays, tensors, Pillow images, paths, texts, rows as dictionaries, a frame of
+    pandas or polars, or lists of these. For one sample, the answer is one; for several, an array.
+
+    Args:
+        description: The description in its bundle.
+        module: The network, in evaluation mode.
+        resize: Whether images of another size are resized even if the model has not learned from
+            resized ones.
+        texts: How texts become vectors, for a model of texts.
+
+    Attributes:
+        description: All facts about the model.
+        module: The network, a plain PyTorch module that takes prepared samples.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        module: nn.Module,
+        *,
+        resize: bool = False,
+        texts: TextOptions = TextOptions(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        self.description, self.module = description, module
+        self._resize, self._texts = resize, texts
+        self._encode: Encode | None = None  # loaded when the first text comes
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it can answer, in the order of its classes."""
+        return self.description.labels
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the network."""
+        return next(self.module.parameters()).device
+
+    def to(self, device: str | torch.device) -> TrainedModel:
+        """Moves the network to a device, and returns the model itself.
+
+        Args:
+            device: For example `cuda`.
+        """
+        self.module.to(device)
+        return self
+
+    def predict(self, x: Any, progress: Progress = no_progress) -> Any:
+        """Predicts labels.
+
+        Args:
+            x: One sample or several.
+            progress: Shows how far it is.
+
+        Returns:
+            The label; of several samples, an array (n,) of labels.
+        """
+        answers, single = self._ask(x, progress, measure=False)
+        labels = np.array(self.labels, dtype=object)[answers.classes]
+        return labels[0] if single else labels
+
+    def predict_proba(self, x: Any, progress: Progress = no_progress) -> np.ndarray:
+        """Predicts the probability of each class, in the order of `labels`.
+
+        Args:
+            x: One sample or several.
+            progress: Shows how far it is.
+
+        Returns:
+            Probabilities (n, classes); of one sample, (classes,).
+        """
+        answers, single = self._ask(x, progress, measure=False)
+        return answers.probabilities[0] if single else answers.probabilities
+
+    def uncertainty(self, x: Any, progress: Progress = no_progress) -> Any:
+        """Measures how unsure the model is: the Bregman information over perturbed copies.
+
+        All samples are perturbed by the same random numbers, so the value of a sample does not
+        depend on the samples beside it, and is the same every time.
+
+        Args:
+            x: One sample or several.
+            progress: Shows how far it is.
+
+        Returns:
+            Values ≥ 0 (n,), larger if less certain; of one sample, a number.
+        """
+        answers, single = self._ask(x, progress, measure=True)
+        return float(answers.uncertainty[0]) if single else answers.uncertainty
+
+    def embed(self, x: Any, progress: Progress = no_progress) -> np.ndarray:
+        """Computes the features before the network's head.
+
+        Args:
+            x: One sample or several.
+            progress: Shows how far it is.
+
+        Returns:
+            Features (n, d); of one sample, (d,).
+        """
+        given = collect(x, self.description.samples)
+        features: Callable[[Tensor], Tensor] = self.module.features  # type: ignore[assignment]
+        parts = [_numpy(features(inputs)) for inputs in self._inputs(given.samples, progress)]
+        found = np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
+        return found[0] if given.single else found
+
+    def answer(
+        self, samples: Sequence[Any], *, measure: bool = True, progress: Progress = no_progress
+    ) -> Answers:
+        """Answers several samples at once: probabilities and uncertainty.
+
+        Args:
+            samples: The samples, in any of the forms that `predict` takes.
+            measure: Whether uncertainty is measured too, which takes several times as long.
+            progress: Shows how far it is.
+        """
+        return self._ask(samples, progress, measure)[0]
+
+    def answer_inputs(self, inputs: Tensor, *, measure: bool = True) -> Answers:
+        """Answers samples that are prepared already.
+
+        Args:
+            inputs: The network's inputs (n, …).
+            measure: Whether uncertainty is measured too.
+        """
+        probabilities = _numpy(self.logits(inputs).softmax(1))
+        unsure = self._measure(inputs) if measure else np.empty(0, dtype=np.float32)
+        return Answers(probabilities, unsure)
+
+    @torch.no_grad()
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Computes the logits (n, classes) of prepared samples, without outputs that have no label.
+
+        Args:
+            inputs: The network's inputs (n, …), on its device.
+        """
+        logits: Tensor = self.module(inputs)[:, : len(self.labels)]
+        return logits
+
+    def _ask(self, x: Any, progress: Progress, measure: bool) -> tuple[Answers, bool]:
+        """Answers samples, in batches; says also whether it was one sample."""
+        given = collect(x, self.description.samples)
+        parts = [
+            self.answer_inputs(inputs, measure=measure)
+            for inputs in self._inputs(given.samples, progress)
+        ]
+        if not parts:
+            return Answers(np.empty((0, len(self.labels))), np.empty(0)), given.single
+        return Answers(
+            *(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        ), given.single
+
+    @torch.no_grad()
+    def _inputs(self, samples: Sequence[Any], progress: Progress) -> Iterator[Tensor]:
+        """Yields the network's inputs, batch by batch: only one batch is decoded at a time."""
+        size = forward_size(self.device)
+        starts = range(0, len(samples), size)
+        for start in progress(starts, f"predicting {len(samples)} samples"):
+            with torch.no_grad():
+                yield self.prepare(samples[start : start + size])
+
+    def prepare(self, samples: Sequence[Any]) -> Tensor:
+        """Turns samples into the network's inputs (n, …), on its device.
+
+        Args:
+            samples: Samples as `given_samples.collect` lists them.
+        """
+        form = self.description.samples
+        decoded = decode(samples, form, self._resize)
+        if isinstance(form, TextForm):
+            return torch.from_numpy(self._vectors(decoded, form)).to(self.device)
+        if isinstance(form, ImageForm):
+            images = torch.from_numpy(np.ascontiguousarray(decoded)).to(self.device)
+            mean, std = (torch.tensor(v, device=self.device).view(-1, 1, 1)
+                         for v in (form.mean, form.std))  # fmt: skip
+            return (images.float() / 255 - mean) / std
+        if form.mean:
+            standardise = Standardisation(np.array(form.mean), np.array(form.scale))
+            decoded = np.nan_to_num(standardise(decoded))
+        return torch.from_numpy(decoded.astype(np.float32)).to(self.device)
+
+    def _vectors(self, texts: list[str], form: TextForm) -> np.ndarray:
+        """Embeds texts by the embedder that the model was learned with."""
+        embedder = self._embedder(form)
+        if self._texts.cache is not None:
+            return embed(texts, embedder, self._texts.cache)
+        self._encode = self._encode or load_encoder(embedder)
+        return self._encode([embedder.prefix + text for text in texts])
+
+    def _embedder(self, form: TextForm) -> Embedder:
+        """Finds the embedder; one that is not well known is used only if the user names it.
+
+        Raises:
+            OfclError: If it has to be named, or is another one than the model was learned with.
+        """
+        wanted = form.embedder
+        known = {embedder.model for embedder in EMBEDDERS.values()}
+        if self._texts.embedder is None and wanted.model not in known:
+            raise OfclError(
+                f"this model was learned with the embedder '{wanted.model}'; if you have it and "
+                "trust it, give its name or folder with --embedder"
+            )
+        found = find_embedder(self._texts.embedder or wanted.model)
+        if (found.version != wanted.version and wanted.version) or found.tokens != wanted.tokens:
+            raise OfclError(
+                f"the embedder '{found.model}' has version {found.version or '(none)'}; this model "
+                f"was learned with '{wanted.model}', version {wanted.version}. Install that one"
+            )
+        return found
+
+    @torch.no_grad()
+    def _measure(self, inputs: Tensor) -> np.ndarray:
+        """Measures the Bregman information (n,) of prepared samples."""
+        perturb = self._perturbation()
+        one = perturb.draw(torch.Size([1, *inputs.shape[1:]]), generator(0, "uncertainty"))
+        draws = one.expand(one.shape[0], len(inputs), *one.shape[2:]).to(self.device)
+        views = perturb.apply(inputs, draws)
+        classes = len(self.labels)
+        return _numpy(
+            uncertainty(self.module, views, lambda z: bregman_information(z[..., :classes]))
+        )
+
+    def _perturbation(self) -> Perturbation:
+        """Makes the perturbation by which uncertainty is measured."""
+        form, how = self.description.samples, self.description.uncertainty
+        if not isinstance(form, ImageForm):
+            return NoisyCopies(how.noise_std, how.noise_copies)
+        return ImageViews(
+            how.perturbations, form.mean, form.std, "batch", how.pixels, how.interpolation
+        )
+
+
+def _numpy(values: Tensor) -> np.ndarray:
+    found: np.ndarray = values.detach().float().cpu().numpy()
+    return found

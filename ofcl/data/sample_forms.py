@@ -1,0 +1,124 @@
+"""The form of samples: all that one must know to turn a new sample into a model's input.
+
+A dataset or stream has the form of the samples that it was read from. It is saved with a model, so
+that samples that come later are read in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ofcl.data.files.embedders import Embedder
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """Images, in files or as arrays.
+
+    Args:
+        shape: Channels (1 or 3), height and width.
+        mean: The mean of each channel on the scale [0, 1], for normalisation.
+        std: The standard deviation of each channel, in the same way.
+        resized: Whether image files of another size are resized; else they are refused.
+        white: The largest value in grey image files with more than 8 bits, which sets their scale;
+            0: there were none; None: nobody knows, and 16 bits are assumed.
+    """
+
+    shape: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    resized: bool = False
+    white: float | None = 0.0
+    kind: Literal["image"] = "image"
+
+    def words(self) -> str:
+        """Describes the form in words, for messages and the model's card."""
+        channels, height, width = self.shape
+        return f"{'grey' if channels == 1 else 'colour'} images of {width} × {height} pixels"
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """Rows of a table of numbers, which are standardised column by column.
+
+    Args:
+        columns: The names of the columns, in the order of the model's inputs.
+        mean: The value that is subtracted from each column.
+        scale: The value by which each column is then divided.
+        label: The column of the labels in the table that was learned; None: it is not known.
+    """
+
+    columns: tuple[str, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    label: str | None = None
+    kind: Literal["table"] = "table"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a model's input."""
+        return (len(self.columns),)
+
+    def words(self) -> str:
+        """Describes the form in words, for messages and the model's card."""
+        return f"rows of numbers with the columns {', '.join(self.columns)}"
+
+
+@dataclass(frozen=True)
+class VectorForm:
+    """Vectors, which a model takes as they are, or standardised.
+
+    Args:
+        length: The numbers of a vector.
+        column: The column of a table with the vector as a list; None: vectors come as arrays.
+        label: The column of the labels in the table that was learned; None: it is not known.
+        mean: The value that is subtracted from each number; empty: nothing is.
+        scale: The value by which each number is then divided; empty: it is not divided.
+    """
+
+    length: int
+    column: str | None = None
+    label: str | None = None
+    mean: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    kind: Literal["vector"] = "vector"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a model's input."""
+        return (self.length,)
+
+    def words(self) -> str:
+        """Describes the form in words, for messages and the model's card."""
+        return f"vectors of {self.length} numbers"
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """Texts, which an embedder turns into vectors.
+
+    Args:
+        embedder: The embedder; its version must be the same when samples are predicted.
+        length: The numbers of a vector.
+        column: The column of the texts in the table that was learned; None: it is not known.
+        label: The column of the labels there; None: it is not known.
+    """
+
+    embedder: Embedder
+    length: int
+    column: str | None = None
+    label: str | None = None
+    kind: Literal["text"] = "text"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a model's input."""
+        return (self.length,)
+
+    def words(self) -> str:
+        """Describes the form in words, for messages and the model's card."""
+        return f"texts, embedded by {self.embedder.model}"
+
+
+SampleForm = ImageForm | TableForm | VectorForm | TextForm
