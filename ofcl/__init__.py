@@ -7,6 +7,8 @@ True
 """
 
 from ofcl.algorithm import federate
+from ofcl.bundle.open_bundle import load
+from ofcl.bundle.trained_model import TrainedModel
 from ofcl.client import Client, Schedule, Sharing
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.json_lines import JsonLines
@@ -47,11 +49,13 @@ __all__ = [
     "Server",
     "Settings",
     "Sharing",
+    "TrainedModel",
     "WatchedFolder",
     "__version__",
     "bregman_information",
     "build_scenario",
     "federate",
+    "load",
     "load_dataset",
     "make_settings",
     "resume",

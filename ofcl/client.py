@@ -12,7 +12,13 @@ from torch import Tensor
 from ofcl.compute.devices import all_to_device
 from ofcl.compute.foreach import move_towards
 from ofcl.data.stream import Batch, Stream
-from ofcl.evaluation.held_out import HeldOutParts, Predictions, count_confusions, count_hits
+from ofcl.evaluation.held_out import (
+    HeldOutParts,
+    Predictions,
+    Tested,
+    count_confusions,
+    count_hits,
+)
 from ofcl.events import Evaluated, Event, Remembered
 from ofcl.methods.learner import Learner
 from ofcl.models.head import grown, outputs, width
@@ -155,6 +161,11 @@ class Client:
         self._bind()
         if sharing.privacy is not None:
             self._measure_from(self._travelling)
+
+    @property
+    def validation(self) -> Tested:
+        """Its validation samples."""
+        return self._held_out.validation
 
     def draw_noise_by(self, seed: int) -> None:
         """Draws the noise of its privacy from a secret seed, as the server knows the run's seed.

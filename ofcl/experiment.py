@@ -15,8 +15,12 @@ import torch
 
 from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader
+from ofcl.assembly.make_bundle import build_bundle
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.stream_clients import TestSamples
+from ofcl.bundle.bundle_files import Bundle, write_folder
+from ofcl.bundle.open_bundle import FINAL, OF_TASKS, keep_newest, open_bundle
+from ofcl.bundle.trained_model import TrainedModel
 from ofcl.client import Client
 from ofcl.compute.devices import cpu_threads
 from ofcl.data.dataset import Dataset
@@ -24,7 +28,7 @@ from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
-from ofcl.events import Event, Learned, TaskEnded
+from ofcl.events import Evaluated, Event, Learned, TaskEnded
 from ofcl.privacy import epsilon
 from ofcl.server import Server
 from ofcl.settings.layers import make_settings
@@ -32,6 +36,7 @@ from ofcl.settings.rules import check_noise
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.stopping import Interrupted, Stopped, stop_requested
+from ofcl.storage.atomic_files import explained
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
@@ -39,6 +44,8 @@ from ofcl.storage.save_timer import SaveTimer
 from ofcl.version import __version__
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
+
+MODELS_OF_STREAMS = 2  # of the ends of tasks, which a run over streams keeps
 
 
 class Run:
@@ -187,6 +194,8 @@ class Run:
                     self._record.add(event, time.perf_counter() - started)
                     if isinstance(event, TaskEnded):
                         self._save_pictures(event.task)
+                    if isinstance(event, Evaluated):
+                        self._save_model_of_task(event.task)
                     yield event
                     self._timer.learned(event.batches if isinstance(event, Learned) else 0)
                     if self._timer.due():
@@ -212,8 +221,51 @@ class Run:
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             learned_together = self.server.round > 0
+            if learned_together:
+                with explained(self.directory.path):
+                    write_folder(self.bundle(finished=True), self.directory.path / FINAL)
             model = self.server.model if learned_together else None
             self.directory.save_result(self.result(), model)
+
+    def _save_model_of_task(self, task: int) -> None:
+        """Saves the global model when all clients have been tested at the end of a task.
+
+        Args:
+            task: The number of the task that a client has just been tested on.
+        """
+        tested = self._record.summary.tested_by_all(self.settings.clients, task)
+        if self.directory is None or not tested or self.server.round == 0:
+            return
+        folder = self.directory.path / OF_TASKS
+        with explained(self.directory.path):
+            write_folder(self.bundle(), folder / f"task-{task + 1}")
+            if self.settings.streams:  # which may have tasks without an end
+                keep_newest(folder, MODELS_OF_STREAMS)
+
+    def bundle(self, *, finished: bool = False) -> Bundle:
+        """Makes the bundle of the global model as it is now: all that one needs to use it.
+
+        Args:
+            finished: Whether the run is over; then errors against coverage are in it too.
+        """
+        return build_bundle(
+            self.participants,
+            self.result(),
+            self._record.summary.classes_of_tasks(),
+            finished=finished,
+            epsilon=self.epsilon(),
+            made_with=_made_with(),
+        )
+
+    def model(self) -> TrainedModel:
+        """Gives the global model as it is now, to predict with.
+
+        Raises:
+            OfclError: If there was no round yet, so that nothing was learned together.
+        """
+        if self.server.round == 0:
+            raise OfclError("there was no round yet, so there is no global model to use")
+        return open_bundle(self.bundle())
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""

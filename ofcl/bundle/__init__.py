@@ -8,7 +8,6 @@
     trained_model    the model that predicts: `TrainedModel`
     open_bundle      `load`: from a run directory, a folder or a zip file to a `TrainedModel`
     abstention       from which probability or uncertainty on a model had better not answer
-    bundle_of_run    from a run to its bundle
 
-May import everything below the engines.
+A run makes its bundle in `assembly/make_bundle.py`. May import everything below the engines.
 """

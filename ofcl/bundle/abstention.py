@@ -56,7 +56,7 @@ def threshold_for(curve: Curve, error: float) -> float:
         OfclError: If no threshold reaches that error.
 
     >>> threshold_for(risk_curve(np.arange(100) / 100, np.arange(100) < 90), 0.05)
-    0.93
+    0.92
     """
     counts = np.array(curve.coverage) * curve.samples
     careful = (np.array(curve.errors) * counts + 1) / (counts + 1)

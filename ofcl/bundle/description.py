@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from typing_extensions import Annotated
 
 from ofcl.data.sample_forms import ImageForm, TableForm, TextForm, VectorForm
 from ofcl.errors import OfclError

@@ -148,13 +148,13 @@ def _of_array(array: np.ndarray, form: SampleForm) -> Given:
 
 
 def _is_one_image(array: np.ndarray, form: ImageForm) -> bool:
-    """Says whether an array of three dimensions is one image with channels, or several grey ones."""
+    """Says whether an array of three dimensions is one image, rather than several grey ones."""
     channels, height, width = form.shape
     return array.shape in ((channels, height, width), (height, width, channels))
 
 
 def _image(sample: Any, form: ImageForm, resize: bool) -> np.ndarray:
-    """Reads one image from a path, a Pillow image or an array, as uint8 (channels, height, width)."""
+    """Reads one image, a path, Pillow image or array, as uint8 (channels, height, width)."""
     channels, height, width = form.shape
     grey, white = channels == 1, UNKNOWN if form.white is None else form.white
     if isinstance(sample, Tensor):

@@ -28,7 +28,7 @@ def card(description: Description) -> str:
 
 
 def _front_matter(description: Description) -> Iterator[str]:
-    """Yields the lines that Hugging Face's hub reads; values are quoted as JSON, which YAML takes."""
+    """Yields the lines that Hugging Face's hub reads; values are JSON, which YAML takes."""
     learned = description.learned
     yield "---"
     yield "library_name: ofcl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from ofcl.errors import OfclError
 from ofcl.storage.encryption import Seal
 
 FINAL, OF_TASKS, SEALED = "model", "models", "model.sealed"
-"""In a run directory: the final bundle, the folder of those at the ends of tasks; an encrypted one."""
+"""In a run directory: the final bundle, the folder of those at task ends; an encrypted bundle."""
 
 
 def load(
@@ -50,12 +51,44 @@ def load(
     np.True_
     """
     bundle = find_bundle(Path(path), key_file)
+    texts = TextOptions(embedder, Path(cache) if cache is not None else None)
     try:
-        module = build_network(bundle.description, bundle.tensors).to(device)
+        return open_bundle(bundle, resize=resize, texts=texts).to(device)
     except OfclError as error:
         raise OfclError(f"'{path}' cannot be used as a model: {error}") from None
-    texts = TextOptions(embedder, Path(cache) if cache is not None else None)
+
+
+def open_bundle(
+    bundle: Bundle,
+    *,
+    resize: bool = False,
+    texts: TextOptions = TextOptions(),  # noqa: B008 (it is frozen)
+) -> TrainedModel:
+    """Makes the model that a bundle describes, on the CPU.
+
+    Args:
+        bundle: The bundle.
+        resize: Whether images of another size are resized even if the model has not learned from
+            resized ones.
+        texts: How texts become vectors, for a model of texts.
+
+    Raises:
+        OfclError: If the weights do not fit the description.
+    """
+    tensors = {name: value.detach().cpu() for name, value in bundle.tensors.items()}
+    module = build_network(bundle.description, tensors)
     return TrainedModel(bundle.description, module, resize=resize, texts=texts)
+
+
+def keep_newest(folder: Path, count: int) -> None:
+    """Deletes the bundles of earlier tasks.
+
+    Args:
+        folder: The folder with bundles called `task-1`, `task-2`, ….
+        count: How many of the newest stay.
+    """
+    for old in sorted(folder.glob("task-*"), key=_number)[:-count]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:

@@ -177,13 +177,18 @@ class TrainedModel:
         """
         return self._ask(samples, progress, measure)[0]
 
-    def answer_inputs(self, inputs: Tensor, *, measure: bool = True) -> Answers:
+    def answer_prepared(self, inputs: Tensor, *, measure: bool = True) -> Answers:
         """Answers samples that are prepared already.
 
         Args:
             inputs: The network's inputs (n, …).
             measure: Whether uncertainty is measured too.
         """
+        parts = torch.split(inputs, forward_size(self.device))
+        return _joined([self._answer_batch(part, measure) for part in parts], len(self.labels))
+
+    def _answer_batch(self, inputs: Tensor, measure: bool) -> Answers:
+        """Answers one batch of prepared samples."""
         probabilities = _numpy(self.logits(inputs).softmax(1))
         unsure = self._measure(inputs) if measure else np.empty(0, dtype=np.float32)
         return Answers(probabilities, unsure)
@@ -201,17 +206,10 @@ class TrainedModel:
     def _ask(self, x: Any, progress: Progress, measure: bool) -> tuple[Answers, bool]:
         """Answers samples, in batches; says also whether it was one sample."""
         given = collect(x, self.description.samples)
-        parts = [
-            self.answer_inputs(inputs, measure=measure)
-            for inputs in self._inputs(given.samples, progress)
-        ]
-        if not parts:
-            return Answers(np.empty((0, len(self.labels))), np.empty(0)), given.single
-        return Answers(
-            *(np.concatenate(columns) for columns in zip(*parts, strict=True))
-        ), given.single
+        batches = self._inputs(given.samples, progress)
+        parts = [self._answer_batch(inputs, measure) for inputs in batches]
+        return _joined(parts, len(self.labels)), given.single
 
-    @torch.no_grad()
     def _inputs(self, samples: Sequence[Any], progress: Progress) -> Iterator[Tensor]:
         """Yields the network's inputs, batch by batch: only one batch is decoded at a time."""
         size = forward_size(self.device)
@@ -294,3 +292,10 @@ class TrainedModel:
 def _numpy(values: Tensor) -> np.ndarray:
     found: np.ndarray = values.detach().float().cpu().numpy()
     return found
+
+
+def _joined(parts: list[Answers], classes: int) -> Answers:
+    """Puts the answers of several batches together; without any, they are empty."""
+    if not parts:
+        return Answers(np.empty((0, classes), dtype=np.float32), np.empty(0, dtype=np.float32))
+    return Answers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -330,6 +330,7 @@ class Settings(BaseModel):
     checkpoint_every: int | None = Field(
         None, ge=1, description="mini-batches (of all clients) between; unset: every 10 seconds"
     )
+    licence: str = Field("", description="licence of the saved model, for its card (an SPDX name)")
     spread: Literal["seeds", "clients"] = Field(
         "seeds", description="what the ± of a comparison is taken over"
     )

@@ -1,0 +1,116 @@
+"""From a run to the bundle of its global model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ofcl.assembly.participants import Participants
+from ofcl.bundle.abstention import risk_curve
+from ofcl.bundle.bundle_files import Bundle
+from ofcl.bundle.description import Curve, Description, Learned, Network, Perturbed
+from ofcl.bundle.open_bundle import open_bundle
+from ofcl.client import Client
+from ofcl.evaluation.held_out import HeldOut
+from ofcl.evaluation.results import Result
+from ofcl.models.head import width
+from ofcl.settings.rules import AT_PARTY
+from ofcl.settings.schema import Settings
+
+MOST_VALIDATION = 2000  # samples of all clients, by which abstention is chosen
+FIGURES = ("A", "F", "global_A", "global_F", "balanced_accuracy", "validation_A")
+
+
+def build_bundle(
+    participants: Participants,
+    result: Result,
+    classes_of_tasks: list[list[int]],
+    *,
+    finished: bool,
+    epsilon: float | None,
+    made_with: dict[str, Any],
+) -> Bundle:
+    """Makes the bundle of a run's global model as it is now.
+
+    Args:
+        participants: The server with the model, and the clients if they learn in this process.
+        result: The result so far.
+        classes_of_tasks: The classes of each task so far, if all clients have the same.
+        finished: Whether the run is over; then errors against coverage are measured on the clients'
+            validation samples too.
+        epsilon: The privacy cost so far; None: there is no differential privacy.
+        made_with: The versions of ofcl, Python and PyTorch.
+    """
+    settings, server = participants.settings, participants.server
+    # A class may have come after the last round: the global model has no output for it yet.
+    labels = participants.labels[: width(server.model)]
+    figures = result.to_json()
+    description = Description(
+        labels=labels,
+        network=Network(
+            settings.model, max(width(server.model), 1), settings.width, settings.hidden
+        ),
+        samples=participants.sample_form(),
+        classifier="head",
+        uncertainty=Perturbed(
+            settings.perturbations,
+            settings.pixels,
+            settings.interpolation,
+            settings.noise_std,
+            settings.noise_copies,
+        ),
+        learned=Learned(
+            settings=shareable(settings),
+            data="stream" if settings.streams else Path(settings.dataset).name,
+            fingerprint=participants.fingerprint,
+            clients=settings.clients,
+            rounds=server.round,
+            tasks=tuple(tuple(labels[c] for c in task) for task in classes_of_tasks),
+            finished=finished,
+            metrics={name: figures[name] for name in FIGURES},
+            epsilon=epsilon,
+            made_with=made_with,
+            licence=settings.licence,
+        ),
+    )
+    bundle = Bundle(description, server.model)
+    if not finished:
+        return bundle
+    curves = validation_curves(bundle, participants.clients)
+    return bundle._replace(description=replace(description, abstention=curves))
+
+
+def shareable(settings: Settings) -> dict[str, Any]:
+    """Returns the settings that may leave with a model: none that names files or folders.
+
+    Args:
+        settings: The run's settings.
+    """
+    values = settings.model_dump(mode="json")
+    return {name: value for name, value in values.items() if name not in (*AT_PARTY, "ray")}
+
+
+def validation_curves(bundle: Bundle, clients: list[Client]) -> dict[Any, Curve]:
+    """Measures on the clients' validation samples how often the model errs where it is sure.
+
+    Args:
+        bundle: The bundle of the global model.
+        clients: The clients in this process.
+
+    Returns:
+        The curves by `probability` and `uncertainty`; empty if there are no validation samples.
+    """
+    held_out = [c.validation for c in clients if isinstance(c.validation, HeldOut)]
+    parts = [part.inputs(MOST_VALIDATION // max(len(held_out), 1)) for part in held_out]
+    if not sum(len(y) for _, y in parts):
+        return {}
+    inputs, classes = (torch.cat(columns) for columns in zip(*parts, strict=True))
+    answers = open_bundle(bundle).to(inputs.device).answer_prepared(inputs)
+    right = answers.classes == classes.numpy()
+    return {
+        "probability": risk_curve(1 - answers.probabilities.max(axis=1), right),
+        "uncertainty": risk_curve(answers.uncertainty, right),
+    }
