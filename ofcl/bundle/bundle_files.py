@@ -178,10 +178,11 @@ def _file_of_folder(path: Path, most: int) -> bytes:
         raise OfclError(
             f"its {path.name} is a link or cannot be opened ({error.strerror})"
         ) from None
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(descriptor)
+        raise OfclError(f"its {path.name} is not a file")
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise OfclError(f"its {path.name} is not a file")
         _check_size(path.name, about.st_size, most)
         return file.read()
 
