@@ -28,7 +28,7 @@ from ofcl.bundle.description import Description, from_json, to_json
 from ofcl.bundle.model_card import card
 from ofcl.errors import OfclError
 from ofcl.state import Tensors, flatten
-from ofcl.storage.atomic_files import sync
+from ofcl.storage.atomic_files import sync, write_whole_bytes
 
 DESCRIPTION, WEIGHTS, CARD = "model.json", "weights.safetensors", "README.md"
 MOST_BYTES = {DESCRIPTION: 64 * 2**20, WEIGHTS: 16 * 2**30}
@@ -84,10 +84,7 @@ def write_zip(bundle: Bundle, path: Path) -> None:
         bundle: The bundle.
         path: The file; an older one is replaced.
     """
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(zipped(bundle))
-    sync(partial)
-    partial.replace(path)
+    write_whole_bytes(path, zipped(bundle))
 
 
 def zipped(bundle: Bundle) -> bytes:

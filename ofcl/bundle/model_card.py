@@ -17,6 +17,17 @@ METRICS = {
 _KINDS = {"image": "image-classification", "text": "text-classification",
           "table": "tabular-classification", "vector": "tabular-classification"}  # fmt: skip
 
+HUB_LICENCES = frozenset((
+    "afl-3.0", "agpl-3.0", "apache-2.0", "artistic-2.0", "bsd-2-clause", "bsd-3-clause",
+    "bsd-3-clause-clear", "bsl-1.0", "cc-by-2.0", "cc-by-2.5", "cc-by-3.0", "cc-by-4.0",
+    "cc-by-nc-2.0", "cc-by-nc-3.0", "cc-by-nc-4.0", "cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0",
+    "cc-by-nc-sa-2.0", "cc-by-nc-sa-3.0", "cc-by-nc-sa-4.0", "cc-by-nd-4.0", "cc-by-sa-3.0",
+    "cc-by-sa-4.0", "cc0-1.0", "ecl-2.0", "epl-1.0", "epl-2.0", "eupl-1.1", "eupl-1.2", "gpl-2.0",
+    "gpl-3.0", "isc", "lgpl-2.1", "lgpl-3.0", "mit", "mpl-2.0", "ms-pl", "ncsa", "ofl-1.1",
+    "osl-3.0", "postgresql", "unlicense", "wtfpl", "zlib",
+))  # fmt: skip
+"""The licences that the hub knows, under its names; it refuses a card with another one."""
+
 
 def card(description: Description) -> str:
     """Writes the card of a model in Markdown.
@@ -33,8 +44,11 @@ def _front_matter(description: Description) -> Iterator[str]:
     yield "---"
     yield "library_name: ofcl"
     yield f"pipeline_tag: {_KINDS[description.samples.kind]}"
-    if learned.licence:
-        yield f"license: {json.dumps(learned.licence)}"
+    if learned.licence.lower() in HUB_LICENCES:
+        yield f"license: {learned.licence.lower()}"
+    elif learned.licence:
+        yield "license: other"
+        yield f"license_name: {json.dumps(learned.licence)}"
     yield "tags: [federated-learning, continual-learning, online-learning]"
     accuracy = learned.metrics.get("global_A")
     if accuracy is not None:

@@ -19,9 +19,19 @@ def write_whole(path: Path, text: str) -> None:
         path: The path of the file.
         text: The text.
     """
+    write_whole_bytes(path, text.encode())
+
+
+def write_whole_bytes(path: Path, content: bytes) -> None:
+    """Writes a file that is never half written: a crash leaves the old file or the new one.
+
+    Args:
+        path: The path of the file.
+        content: The bytes.
+    """
     partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with partial.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     partial.rename(path)
