@@ -11,6 +11,7 @@ from ofcl.cli import data_commands, federation_commands, memory_commands
 from ofcl.cli.bench_command import bench
 from ofcl.cli.compare_command import compare
 from ofcl.cli.demo_command import demo
+from ofcl.cli.export_command import export
 from ofcl.cli.list_command import list_
 from ofcl.cli.report_command import report
 from ofcl.cli.reproduce_command import reproduce
@@ -38,6 +39,7 @@ app.command()(resume)
 app.command()(compare)
 app.command("list")(list_)
 app.command()(demo)
+app.command()(export)
 
 
 @app.callback(invoke_without_command=True)
