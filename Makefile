@@ -8,11 +8,11 @@ READY := .venv/.ready
 demo: $(READY)
 	$(BIN)/ofcl demo
 
-# Types are checked beside the tests; both are told at the end, and either makes it fail. Three test
+# Types are checked beside the tests; both are told at the end, and either makes it fail. Four test
 # processes for two cores: tests of processes wait much of their time.
 test: lint
 	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 3 --dist loadgroup; tests=$$?; \
+	$(BIN)/pytest -n 4 --dist loadgroup; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy: $$(cat .venv/types.log)"; exit $$((tests || types))
 
 check: lint

@@ -26,6 +26,17 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk():
+    """Only a power cut would show whether files are on the disk, and no test has one.
+
+    Files are as complete for other processes, killed ones included.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def blobs() -> Dataset:
     return make_blobs()

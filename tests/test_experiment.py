@@ -55,7 +55,7 @@ def test_a_run_that_stops_anywhere_ends_like_one_that_did_not(
     made = make_settings({**tiny, **values})
     for _ in Run(made, data, tmp_path / "whole"):
         pass
-    for stop_after in (1, 2, 11, 24, 40, 58):
+    for stop_after in (1, 2, 11, 24, 40, 58) if kind == "vector" else (2, 24, 58):
         broken = tmp_path / f"stopped after {stop_after}"
         for n, _ in enumerate(Run(made, data, broken), 1):
             if n == stop_after:

@@ -1,6 +1,7 @@
 """The rooms stay rooms: what `docs/design.md` says of the package's layout."""
 
 import ast
+import functools
 import graphlib
 import tomllib
 from collections import Counter
@@ -17,17 +18,23 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {name_of(path): ast.parse(path.read_text()) for path in FILES}
+NAMES = [name_of(path) for path in FILES]
+
+
+@functools.cache
+def modules():
+    """The parsed modules by name; not at import, as every test process imports this file."""
+    return {name_of(path): ast.parse(path.read_text()) for path in FILES}
 
 
 def imported(statement):
     """The modules of the package that a statement imports."""
     if isinstance(statement, ast.Import):
-        return {alias.name for alias in statement.names} & MODULES.keys()
+        return {alias.name for alias in statement.names} & {*NAMES}
     if not isinstance(statement, ast.ImportFrom):
         return set()
     names = {f"{statement.module}.{alias.name}" for alias in statement.names}
-    return (names & MODULES.keys()) or ({statement.module} & MODULES.keys())
+    return (names & {*NAMES}) or ({statement.module} & {*NAMES})
 
 
 def test_few_modules_stand_in_the_hallway():
@@ -39,13 +46,13 @@ def test_few_layers():
     layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     assert len(layers) <= 14
     named = {name.strip() for layer in layers for name in layer.split("|")}
-    rooms = {name for name in MODULES if name.count(".") == 1}
+    rooms = {name for name in NAMES if name.count(".") == 1}
     assert named == rooms  # a room without a layer could import anything
 
 
 def test_no_module_imports_itself_over_others():
     imports = {
-        name: set().union(*map(imported, tree.body)) - {name} for name, tree in MODULES.items()
+        name: set().union(*map(imported, tree.body)) - {name} for name, tree in modules().items()
     }
     graphlib.TopologicalSorter(imports).prepare()  # raises CycleError with the cycle
 
@@ -60,24 +67,24 @@ def documented(tree):
     return [node for node in ast.walk(tree) if isinstance(node, kinds)]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", NAMES)
 def test_docstrings_begin_with_a_verb_or_a_noun(name):
-    texts = [ast.get_docstring(node) or "" for node in documented(MODULES[name])]
+    texts = [ast.get_docstring(node) or "" for node in documented(modules()[name])]
     riddles = [text for text in texts if text.startswith(("What ", "Whether what"))]
     assert riddles == []
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.count(".") != 1])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.count(".") != 1])
 def test_every_folder_says_what_lives_there(name):
     path = ROOT / Path(*name.split("."))
     if (path / "__init__.py").exists():
-        assert len((ast.get_docstring(MODULES[name]) or "").splitlines()) > 1
+        assert len((ast.get_docstring(modules()[name]) or "").splitlines()) > 1
 
 
 def test_private_calls_of_pytorch_are_in_one_module():
     callers = {
         name
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr.startswith("_foreach")
     }

@@ -18,7 +18,7 @@ from ofcl.data.live import watched_folder
 from ofcl.data.live.sample import StreamError
 from ofcl.events import Appeared, Evaluated, Learned, Round
 from ofcl.experiment import Interrupted
-from tests.support.commands import Command
+from tests.support.commands import Command, in_one_process
 from tests.support.commands import ofcl as command
 from tests.test_experiment import assert_same, whole
 
@@ -385,6 +385,7 @@ def shell(folders, out, *more):
     return ["run", *streams, *SHELL, *more, "--out", out]
 
 
+@in_one_process
 def test_watched_folders(folders):
     code, out, err = command(*shell(folders, folders / "run", "--idle", "0.2",
                                     "--test", folders / "one" / "3.csv"))  # fmt: skip
@@ -398,6 +399,7 @@ def test_watched_folders(folders):
     assert f'test = "{folders / "one" / "3.csv"}"' in settings
 
 
+@in_one_process
 def test_the_columns_of_test_data_are_found_by_their_names(folders):
     content = (folders / "one" / "3.csv").read_text().splitlines()
     turned = [",".join(line.split(",")[::-1]) for line in content]
@@ -428,6 +430,7 @@ def piped(folder, content, *arguments):
     return process.wait()
 
 
+@in_one_process
 def test_standard_input(tmp_path):
     rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
     content = "\n".join([*rows[:-1], "{broken", rows[-1]])
@@ -445,6 +448,7 @@ def test_standard_input(tmp_path):
     assert sum(part["samples"] for part in result["anytime"]) == 180
 
 
+@in_one_process
 def test_ctrl_c_on_a_pipe_that_stays_open(tmp_path):
     rows = [json.dumps({"x": x.tolist(), "y": y}) for x, y in samples(0, named=False)]
     arguments = ["run", "--stream", "-", *SHELL, "--out", str(tmp_path / "run")]
@@ -491,6 +495,7 @@ def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, 
         assert one["stream"]["taken"] == two["stream"]["taken"]
 
 
+@in_one_process
 def test_killed_while_files_arrive(folders):
     """kill -9 of the real process, twice; then it ends like one that was never killed."""
     code, _, err = command(*shell(folders, folders / "whole", "--idle", "0.2", "-q"))

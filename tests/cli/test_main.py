@@ -6,7 +6,9 @@ import time
 
 import pytest
 
-from tests.support.commands import Command, ofcl
+from tests.support.commands import Command, in_one_process, ofcl
+
+pytestmark = in_one_process
 
 RUN = ["run", "--protocol", "sound", "--dataset", "digits", "--set", "model=mlp",
        "--set", "hidden=32", "--memory", "50", "--clients", "2", "--set", "burn_in=2",

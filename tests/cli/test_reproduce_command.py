@@ -9,6 +9,8 @@ from ofcl import make_settings
 from ofcl.reproduce import paper
 from tests.support import commands
 
+pytestmark = commands.in_one_process
+
 
 def small_paper():
     """Of the paper, tables of the embedded digits."""

@@ -15,6 +15,8 @@ from PIL import Image
 
 from tests.support import commands
 
+pytestmark = commands.in_one_process
+
 README = (Path(__file__).parent.parent.parent / "README.md").read_text()
 SECTION = README.split("## Use your own data")[1].split("\n## ")[0]
 COMMANDS = re.findall(r"^    ((?:ofcl|tail) .*)$", SECTION, re.MULTILINE)

@@ -5,7 +5,7 @@ import torch
 
 from ofcl.models import SlimResNet18
 from tests.support import few_rows
-from tests.support.commands import ofcl
+from tests.support.commands import in_one_process, ofcl
 
 
 @pytest.mark.parametrize("side", [8, 9, 28, 32, 64])
@@ -21,6 +21,7 @@ def few_rows_on(threads):
     torch.set_num_threads(threads)
 
 
+@in_one_process
 @pytest.mark.parametrize("threads", [2, 3])
 def test_narrow_networks_learn_on_several_threads_and_odd_batches(tmp_path, threads):
     """A strided 1 × 1 convolution of few channels, last, brought the process down here."""

@@ -7,8 +7,9 @@ import time
 import pytest
 from safetensors.torch import load_file
 
-from tests.support.commands import Command, ofcl
+from tests.support.commands import Command, in_one_process, ofcl
 
+pytestmark = in_one_process
 KILLS = 5  # for each of the four runs below: twenty in all
 
 SETTINGS = ["--dataset", "digits", "--memory", "30", "--clients", "3", "--set", "model=mlp",

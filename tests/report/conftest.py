@@ -16,10 +16,14 @@ from tests.support.report_pages import METHODS
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """Runs of the demo's four methods under `sound`, shorter and with smaller memories."""
+    """Runs of the demo's four methods under `sound`, shorter and with smaller memories.
+
+    With the `mlp`, which has learned enough by then to forget: ER forgets some ten points with
+    every seed, so that other methods can be compared with it whatever the processor rounds.
+    """
     folder = tmp_path_factory.mktemp("demo")
-    shorter = {"protocol": "sound", "model": "auto", "steps": 1, "limit": 6, "burn_in": 2, "q": 2,
-               "memory": 30, "clients": 3, "width": 2}  # fmt: skip
+    shorter = {"protocol": "sound", "model": "mlp", "hidden": 32, "steps": 2, "limit": 6,
+               "burn_in": 2, "q": 2, "memory": 30, "clients": 3}  # fmt: skip
     whole = load_dataset(settings_files.preset("demo")["dataset"])
     data = replace(whole, x_test=whole.x_test[::7], y_test=whole.y_test[::7])
     for method in METHODS:

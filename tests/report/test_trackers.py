@@ -13,6 +13,7 @@ from ofcl.report.tracked_numbers import END, Meter
 from ofcl.report.trackers import check_trackers
 from tests.conftest import TINY
 
+pytestmark = pytest.mark.xdist_group("trackers")  # MLflow takes seconds to import
 VALUES = {**TINY, "method": "er"}
 
 

@@ -11,6 +11,7 @@ from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.storage.memories import forget, list_samples, memory_places, read_memories
 from ofcl.storage.run_directory import RunDirectory
 from tests.conftest import TINY
+from tests.support.commands import in_one_process
 from tests.support.commands import ofcl as command
 
 
@@ -79,6 +80,7 @@ def test_a_client_with_a_folder_of_its_own(tmp_path, blobs):
     assert sample not in samples_of(run)
 
 
+@in_one_process
 def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
     made = make_settings({**TINY, "method": "er", "checkpoint_every": 1})
     running = Run(made, blobs, tmp_path / "run")
@@ -101,6 +103,7 @@ def test_what_cannot_be_forgotten_is_said(tmp_path, blobs):
     assert before == {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
 
 
+@in_one_process
 def test_the_commands(tmp_path, blobs):
     run = stopped(tmp_path / "run", blobs)
     code, out, err = command("memory", "list", run.path, "--client", 0, cwd=tmp_path)

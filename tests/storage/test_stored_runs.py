@@ -13,6 +13,7 @@ import pytest
 import ofcl
 from ofcl.report.recorded_runs import read_run
 from ofcl.storage.run_directory import RunDirectory
+from tests.support.commands import in_one_process
 from tests.support.commands import ofcl as command
 
 STORED = Path(__file__).parent.parent / "stored"
@@ -130,6 +131,7 @@ def test_a_finished_run_is_read(stored, name):
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == files
 
 
+@in_one_process
 def test_commands_say_of_finished_runs_what_they_said(stored):
     folder = stored("finished")
     code, out, err = command("compare", "--json", folder)

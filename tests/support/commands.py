@@ -3,6 +3,8 @@
 Importing PyTorch takes two seconds, scikit-learn and Flower two more each, and tests start hundreds
 of commands. So one process imports everything once, and each command is a fork of it: a process
 like any other, that can be killed. tests/docs/test_readme.py starts commands as a user does.
+Every test process that starts commands has such a process of its own; `in_one_process` keeps the
+tests of commands together, so that there are few.
 """
 
 import contextlib
@@ -13,16 +15,25 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
 import torch
 
 from ofcl.cli.main import main
 
 ENVIRONMENT = {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
+in_one_process = pytest.mark.xdist_group("commands")
+
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(
-    ["ofcl.cli.main", "sklearn.datasets", "flwr.superlink.main", "flwr.superlink.cli"]
-)  # by the names of installed packages; one that is not there is left out
+
+
+def preload(*modules):
+    """Names more modules to import once, before the first command."""
+    # By the names of installed packages; one that is not there is left out.
+    _context.set_forkserver_preload(["ofcl.cli.main", "sklearn.datasets", *modules])
+
+
+preload()
 
 
 def _run(arguments, cwd, environment, outputs, stdin, prepare):

@@ -12,7 +12,7 @@ from ofcl.federation.setup.folders import Federation, load_server
 from ofcl.federation.setup.organiser import create
 from ofcl.settings.files import to_toml
 from ofcl.storage.run_directory import RunDirectory
-from tests.support.commands import Command
+from tests.support.commands import Command, preload
 
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 PATIENCE = 60.0  # seconds for anything to happen
@@ -40,6 +40,7 @@ class Deployment:
     """Processes by name; what each of them says is in a file of its name."""
 
     def __init__(self, folder):
+        preload("flwr.superlink.main", "flwr.superlink.cli")
         self.folder, self.logs = folder / "federation", folder
         create(self.folder, Federation("trial", PARTIES, ("127.0.0.1",), free_port()))
         self.server_folder = load_server(self.folder)

@@ -16,6 +16,7 @@ from ofcl.federation.terms import (
     unpack_terms,
 )
 from ofcl.update import Update
+from tests.support.commands import in_one_process
 from tests.support.commands import ofcl as command
 from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, locally, member, members
 from tests.support.remote import assert_same, over_the_wire
@@ -51,6 +52,7 @@ def test_a_server_cannot_name_a_partys_paths_or_device(tmp_path):
         party.answer(request_of("ab", colour="red"))
 
 
+@in_one_process
 def test_a_party_can_forget_one_sample_or_all(tmp_path):
     create(tmp_path / "f", FEDERATION)
     transport = InProcess(members(tmp_path / "f"))
