@@ -28,6 +28,7 @@ from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.events import Round
 from ofcl.memory.policy import random_key
 from ofcl.methods import METHODS
+from ofcl.methods.augmentations import FlipAndRotate
 from ofcl.models import MODELS
 from ofcl.seeds import generator
 from ofcl.testing import (
@@ -47,7 +48,7 @@ from ofcl.testing import (
     make_blobs,
     make_images,
 )
-from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
 from ofcl.uncertainty.scores import SCORES, find_score
 
 # The parts

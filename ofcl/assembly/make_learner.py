@@ -9,7 +9,7 @@ from ofcl.compute.optimizers import SGD, Adam
 from ofcl.data.dataset import Dataset
 from ofcl.memory.memory import Memory
 from ofcl.methods import METHODS
-from ofcl.methods.augmentations import FlipAndShift, Noise
+from ofcl.methods.augmentations import FlipAndRotate, FlipAndShift, Noise
 from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import Learner
 from ofcl.methods.losses import LOSSES, Contrast
@@ -21,7 +21,7 @@ from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.change import Change, Perturbation
-from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
 from ofcl.uncertainty.scorer import Scorer
 from ofcl.uncertainty.scores import find_score
 

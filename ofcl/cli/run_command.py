@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -22,7 +22,14 @@ from ofcl.experiment import Run
 from ofcl.report.trackers import check_trackers
 from ofcl.settings import files as settings_files
 from ofcl.settings.layers import make_settings
+from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
+
+
+def _values(setting: str) -> str:
+    """Lists the values that a setting may have, for the help of its option: `a, b or c`."""
+    *others, last = get_args(Settings.model_fields[setting].annotation)
+    return f"{', '.join(others)} or {last}"
 
 
 def run(
@@ -35,11 +42,9 @@ def run(
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option(help="bottom, top, weighted, spread or diverse: which samples stay."),
+        typer.Option(help=f"{_values('keep')}: which samples stay."),
     ] = None,
-    aggregation: Annotated[
-        str | None, typer.Option(help="fedavg, weighted, fedprox, trimmed-mean or median.")
-    ] = None,
+    aggregation: Annotated[str | None, typer.Option(help=f"{_values('aggregation')}.")] = None,
     protocol: Annotated[
         str | None, typer.Option(help="strong (default), sound or published.")
     ] = None,

@@ -3,18 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ofcl.uncertainty.change import Change
-from ofcl.uncertainty.homographies import flip_matrices
+from ofcl.uncertainty.homographies import Turn, flip_matrices, turn_matrices
 from ofcl.uncertainty.image_operations import NUMBERS, warp
-from ofcl.uncertainty.perturbations import AHEAD
+from ofcl.uncertainty.perturbations import AHEAD, draw_uniform
 
 SHIFT = 1 / 8  # of the side: how far an image is shifted at most
 CONTRAST, BRIGHTNESS, GREY = 0.4, 0.4, 0.2  # factor 1 ± 0.4, sum ± 0.4, share of grey images
+
+
+@dataclass(frozen=True)
+class FlipAndRotate(Change):
+    """An augmentation that flips half of the images left to right, then turns all by up to 20°.
+
+    Args:
+        draws: `sample`: every image is changed in its own way; `batch`: all in the same way.
+        interpolation: How a pixel that falls between others gets its value.
+    """
+
+    ahead = AHEAD
+    draws: Literal["sample", "batch"] = "sample"
+    interpolation: Literal["bilinear", "nearest"] = "bilinear"
+
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Draws one homography for each image of a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+
+        Returns:
+            Homographies (1, n, 9).
+        """
+        return self.draw_many(shape, generator, 1)[0]
+
+    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
+        """Draws the homographies for several mini-batches of one shape.
+
+        Args:
+            shape: The shape of each mini-batch (n, C, H, W).
+            generator: The generator to draw from.
+            times: The number of mini-batches.
+
+        Returns:
+            Homographies (times, 1, n, 9).
+        """
+        drawn = draw_uniform(times, 2, shape[0], self.draws, generator)
+        flip, rotate = drawn.transpose(0, 1).flatten(1, 2).numpy()
+        (turned,) = turn_matrices(rotate[None], [Turn(20)], shape[-1] / shape[-2])
+        matrices = flip_matrices(flip, -1, 1) @ turned
+        return torch.from_numpy(matrices).view(times, 1, -1, NUMBERS)
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Flips and rotates images.
+
+        Args:
+            x: The images (n, C, H, W).
+            draws: The homographies that `draw` returned, on the same device.
+
+        Returns:
+            The changed images (n, C, H, W).
+        """
+        return warp(x, draws.view(-1, 3, 3), self.interpolation)
 
 
 @dataclass(frozen=True)

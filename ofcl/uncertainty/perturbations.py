@@ -1,8 +1,7 @@
 """Perturbations: a sample becomes several slightly different copies, whose predictions differ.
 
 Images have the paper's twelve perturbations. Eight of them move pixels by a homography, so one
-`grid_sample` makes all of these copies. Vectors get Gaussian noise. The training augmentation of
-images is here too, as it uses the same geometry.
+`grid_sample` makes all of these copies. Vectors get Gaussian noise.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from torch import Tensor
 
 from ofcl.compute.devices import constant
 from ofcl.errors import OfclError, unknown
-from ofcl.uncertainty.change import Change, Perturbation
-from ofcl.uncertainty.homographies import TURNS, WARPS, Turn, flip_matrices, turn_matrices
+from ofcl.uncertainty.change import Perturbation
+from ofcl.uncertainty.homographies import TURNS, WARPS, turn_matrices
 from ofcl.uncertainty.image_operations import (
     CUTOUTS,
     NUMBERS,
@@ -64,7 +63,7 @@ def choose_perturbations(chosen: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draw_uniform(
+def draw_uniform(
     times: int, groups: int, n: int, draws: Literal["sample", "batch"], generator: torch.Generator
 ) -> Tensor:
     """Draws uniform numbers from 0 to 1, (times, groups, n, 9).
@@ -134,7 +133,7 @@ class ImageViews(Perturbation):
         Returns:
             Numbers (times, views, n, 9).
         """
-        drawn = _draw_uniform(times, len(self.names), shape[0], self.draws, generator)
+        drawn = draw_uniform(times, len(self.names), shape[0], self.draws, generator)
         numbers = drawn.transpose(0, 1).flatten(1, 2)  # (views, times · n, 9)
         height, width = shape[-2:]
         u_of_views = numbers.numpy()  # changed in place
@@ -223,58 +222,3 @@ class NoisyCopies(Perturbation):
             The copies (copies, n, …).
         """
         return x + self.std * draws
-
-
-@dataclass(frozen=True)
-class FlipAndRotate(Change):
-    """The training augmentation of images: a horizontal flip half of the time, then a turn by ±20°.
-
-    Args:
-        draws: `sample`: every image is changed in its own way; `batch`: all in the same way.
-        interpolation: How a pixel that falls between others gets its value.
-    """
-
-    ahead = AHEAD
-    draws: Literal["sample", "batch"] = "sample"
-    interpolation: Literal["bilinear", "nearest"] = "bilinear"
-
-    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """Draws one homography for each image of a mini-batch.
-
-        Args:
-            shape: The shape of the mini-batch (n, C, H, W).
-            generator: The generator to draw from.
-
-        Returns:
-            Homographies (1, n, 9).
-        """
-        return self.draw_many(shape, generator, 1)[0]
-
-    def draw_many(self, shape: torch.Size, generator: torch.Generator, times: int) -> Tensor:
-        """Draws the homographies for several mini-batches of one shape.
-
-        Args:
-            shape: The shape of each mini-batch (n, C, H, W).
-            generator: The generator to draw from.
-            times: The number of mini-batches.
-
-        Returns:
-            Homographies (times, 1, n, 9).
-        """
-        drawn = _draw_uniform(times, 2, shape[0], self.draws, generator)
-        flip, rotate = drawn.transpose(0, 1).flatten(1, 2).numpy()
-        (turned,) = turn_matrices(rotate[None], [Turn(20)], shape[-1] / shape[-2])
-        matrices = flip_matrices(flip, -1, 1) @ turned
-        return torch.from_numpy(matrices).view(times, 1, -1, NUMBERS)
-
-    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Flips and rotates images.
-
-        Args:
-            x: The images (n, C, H, W).
-            draws: The homographies that `draw` returned, on the same device.
-
-        Returns:
-            The changed images (n, C, H, W).
-        """
-        return warp(x, draws.view(-1, 3, 3), self.interpolation)

@@ -8,10 +8,11 @@ import torch
 import ofcl
 from ofcl import Run, make_settings
 from ofcl.data.stream import Batch
-from ofcl.methods.augmentations import BRIGHTNESS, CONTRAST, FlipAndShift, Noise
+from ofcl.methods.augmentations import BRIGHTNESS, CONTRAST, FlipAndRotate, FlipAndShift, Noise
 from ofcl.seeds import generator
 from ofcl.testing import check_change
 from tests.conftest import TINY, TINY_IMAGES
+from tests.uncertainty.test_perturbations import centre, square
 
 
 @pytest.mark.parametrize("change", [FlipAndShift(), FlipAndShift(colours=True)])
@@ -21,6 +22,28 @@ def test_images_keep_the_contract_of_changes(change):
 
 def test_vectors_keep_the_contract_of_changes():
     check_change(Noise(0.1), (5,))
+
+
+def test_training_augmentation_flips_and_turns_by_at_most_20_degrees():
+    x = square(side=32, n=300)
+    out = FlipAndRotate()(x, generator(0, "augment"))
+    middle, start = 15.5, torch.tensor(centre(x[0])) - 15.5
+    angles, flips = [], 0
+    for image in out:
+        place = torch.tensor(centre(image)) - middle
+        mirrored = torch.stack([place[0], -place[1]])
+        a, b = (torch.rad2deg(torch.atan2(start[0] * p[1] - start[1] * p[0], start @ p)).abs()
+                for p in (place, mirrored))  # fmt: skip
+        flips += int(b < a)
+        angles.append(min(a, b).item())
+    assert max(angles) < 23
+    assert 110 < flips < 190
+
+
+def test_the_global_generator_is_untouched():
+    before = torch.get_rng_state()
+    FlipAndRotate()(torch.rand(2, 1, 8, 8, generator=generator(0, "x")), generator(0, "x"))
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_images_are_flipped_half_of_the_time_and_shifted_by_whole_pixels():

@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ofcl.methods.augmentations import FlipAndRotate
 from ofcl.seeds import generator
 from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.draw_ahead import Draws
-from ofcl.uncertainty.perturbations import FlipAndRotate, ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
 
 CHANGES = [
     ImageViews(),

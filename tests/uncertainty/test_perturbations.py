@@ -8,7 +8,6 @@ from ofcl.uncertainty.homographies import Turn, turn_matrices
 from ofcl.uncertainty.image_operations import warp
 from ofcl.uncertainty.perturbations import (
     IMAGE_PERTURBATIONS,
-    FlipAndRotate,
     ImageViews,
     NoisyCopies,
     choose_perturbations,
@@ -182,25 +181,8 @@ def test_noise_has_the_given_standard_deviation():
     assert copies.std().item() == pytest.approx(0.1, rel=0.02)
 
 
-def test_training_augmentation_flips_and_turns_by_at_most_20_degrees():
-    x = square(side=32, n=300)
-    out = FlipAndRotate()(x, generator(0, "augment"))
-    middle, start = 15.5, torch.tensor(centre(x[0])) - 15.5
-    angles, flips = [], 0
-    for image in out:
-        place = torch.tensor(centre(image)) - middle
-        mirrored = torch.stack([place[0], -place[1]])
-        a, b = (torch.rad2deg(torch.atan2(start[0] * p[1] - start[1] * p[0], start @ p)).abs()
-                for p in (place, mirrored))  # fmt: skip
-        flips += int(b < a)
-        angles.append(min(a, b).item())
-    assert max(angles) < 23
-    assert 110 < flips < 190
-
-
 def test_global_generators_are_untouched():
     images, before = torch.rand(2, 1, 8, 8), torch.get_rng_state()
     ImageViews(**PLAIN)(images, generator(0, "x"))
-    FlipAndRotate()(images, generator(0, "x"))
     NoisyCopies()(images.flatten(1), generator(0, "x"))
     assert torch.equal(torch.get_rng_state(), before)
