@@ -21,6 +21,12 @@ from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 
 MOST_VALIDATION = 2000  # samples of all clients, by which abstention is chosen
+NOISE, COPIES = 0.05, 10  # of images
+"""The noise by which the uncertainty about images is measured, when a model is used.
+
+The twelve perturbations choose what a memory keeps. They do not tell right answers from wrong ones:
+a model that has never seen an inverted image says little by what it makes of it (docs/use.md).
+"""
 FIGURES = ("A", "F", "global_A", "global_F", "balanced_accuracy", "validation_A")
 
 
@@ -55,13 +61,7 @@ def build_bundle(
         ),
         samples=participants.sample_form(),
         classifier="head",
-        uncertainty=Perturbed(
-            settings.perturbations,
-            settings.pixels,
-            settings.interpolation,
-            settings.noise_std,
-            settings.noise_copies,
-        ),
+        uncertainty=_copies(settings, participants.sample_form().kind),
         learned=Learned(
             settings=shareable(settings),
             data="stream" if settings.streams else Path(settings.dataset).name,
@@ -81,6 +81,19 @@ def build_bundle(
         return bundle
     curves = validation_curves(bundle, participants.clients)
     return bundle._replace(description=replace(description, abstention=curves))
+
+
+def _copies(settings: Settings, kind: str) -> Perturbed:
+    """Chooses the copies of a sample by which a user of the model sees how unsure it is.
+
+    Args:
+        settings: The run's settings.
+        kind: The kind of the samples, as in their form.
+    """
+    if kind == "image":
+        return Perturbed((), settings.pixels, settings.interpolation, NOISE, COPIES)
+    std, copies = settings.noise_std, settings.noise_copies
+    return Perturbed((), settings.pixels, settings.interpolation, std, copies)
 
 
 def shareable(settings: Settings) -> dict[str, Any]:

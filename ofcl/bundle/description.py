@@ -44,11 +44,11 @@ class Perturbed:
     """The perturbed copies of a sample, by which the model's uncertainty is measured.
 
     Args:
-        perturbations: The names of the perturbations of images.
+        perturbations: The names of the perturbations of images; empty: copies get noise.
         pixels: Whether raw or normalised pixels are changed.
         interpolation: How rotated pixels get their values.
-        noise_std: The standard deviation of the noise on vectors.
-        noise_copies: The number of noisy copies of a vector.
+        noise_std: The standard deviation of the noise on the network's input.
+        noise_copies: The number of noisy copies.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -64,11 +64,12 @@ class Perturbed:
 class Curve:
     """How often the model errs if it answers only where it is sure enough, on validation data.
 
-    Place i of the three lists: a sample is answered if its score is on the sure side of
+    Place i of the three lists: a sample is answered if the model is at most as unsure about it as
     `thresholds[i]`; `coverage[i]` of the samples are, and `errors[i]` of these answers are wrong.
 
     Args:
-        thresholds: Probabilities, falling; or uncertainties, rising.
+        thresholds: Rising. By probability: 1 − the probability of the likeliest class. By
+            uncertainty: the uncertainty.
         coverage: The share of samples that are answered, from 0 to 1.
         errors: The share of wrong answers among them, from 0 to 1.
         samples: The number of validation samples.

@@ -15,12 +15,37 @@ from torch import Tensor
 
 from ofcl.data.files.arrays import image_arrays
 from ofcl.data.files.columns import Meaning
-from ofcl.data.files.images import UnreadableImage, image_pixels, is_image, read_image
+from ofcl.data.files.images import (
+    StoredImage,
+    UnreadableImage,
+    image_pixels,
+    is_image,
+    read_image,
+)
 from ofcl.data.files.pixel_depth import UNKNOWN
 from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.options import Damage
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.errors import OfclError
+
+
+class UnusableSample(OfclError):
+    """A sample that does not fit the model.
+
+    Args:
+        place: Its place among the samples that were given, from 0.
+        problem: The reason, for the user.
+        names_itself: Whether the reason names the sample, as that of an image file does.
+
+    Attributes:
+        place: The same.
+        problem: The same.
+        names_itself: The same.
+    """
+
+    def __init__(self, place: int, problem: str, names_itself: bool = False) -> None:
+        super().__init__(problem if names_itself else f"sample {place}: {problem}")
+        self.place, self.problem, self.names_itself = place, problem, names_itself
 
 
 class Given(NamedTuple):
@@ -78,13 +103,13 @@ def decode(samples: Sequence[Any], form: SampleForm, resize: bool = False) -> An
         Images (n, channels, height, width) uint8, rows or vectors (n, d) of 64 bits, or texts.
 
     Raises:
-        OfclError: If a sample does not fit; the message says which, and what is wrong.
+        UnusableSample: If a sample does not fit; the message says which, and what is wrong.
     """
     if isinstance(samples, np.ndarray):  # `collect` has brought it into shape
         return samples
     match form:
         case ImageForm():
-            return np.stack([_image(sample, form, resize) for sample in samples])
+            return np.stack([_image(n, sample, form, resize) for n, sample in enumerate(samples)])
         case TextForm():
             meaning = Meaning("", "text", (form.column or "text",))
             return [_cell(place, sample, meaning, str) for place, sample in enumerate(samples)]
@@ -97,11 +122,11 @@ def decode(samples: Sequence[Any], form: SampleForm, resize: bool = False) -> An
     ]
     for place, row in enumerate(rows):
         if len(row) != form.shape[0]:
-            raise _problem(place, f"{len(row)} numbers; expected {form.shape[0]}: {form.words()}")
-    try:
-        return _finite(np.array(rows, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise OfclError(f"a value is not a number; this model takes {form.words()}") from None
+            problem = f"{len(row)} numbers; expected {form.shape[0]}: {form.words()}"
+            raise UnusableSample(place, problem)
+    if all(isinstance(sample, Mapping) for sample in samples):  # `Meaning` has checked each number
+        return np.array(rows, dtype=np.float64)
+    return np.stack([_numbers(place, row) for place, row in enumerate(rows)])
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -153,35 +178,53 @@ def _is_one_image(array: np.ndarray, form: ImageForm) -> bool:
     return array.shape in ((channels, height, width), (height, width, channels))
 
 
-def _image(sample: Any, form: ImageForm, resize: bool) -> np.ndarray:
+def _image(place: int, sample: Any, form: ImageForm, resize: bool) -> np.ndarray:
     """Reads one image, a path, Pillow image or array, as uint8 (channels, height, width)."""
     channels, height, width = form.shape
     grey, white = channels == 1, UNKNOWN if form.white is None else form.white
     if isinstance(sample, Tensor):
         sample = sample.detach().cpu().numpy()
     if isinstance(sample, np.ndarray):
-        pixels = _of_array(sample, form).samples[0]
-        return np.asarray(pixels)
-    if not isinstance(sample, str | Path) and not hasattr(sample, "convert"):
-        raise OfclError(f"{type(sample).__name__} is given; this model takes {form.words()}")
-    side = width if form.resized or resize else None
-    if side is not None and height != width:
-        side = None  # it has learned from files that were not square, so they were never resized
+        try:
+            return np.asarray(_of_array(sample, form).samples[0])
+        except OfclError as error:
+            raise UnusableSample(place, str(error)) from None
+    is_file = isinstance(sample, str | Path | StoredImage)
+    if not is_file and not hasattr(sample, "convert"):
+        problem = f"{type(sample).__name__} is given; this model takes {form.words()}"
+        raise UnusableSample(place, problem)
+    resize = resize or form.resized
+    side = width if resize and height == width else None
     try:
-        if isinstance(sample, str | Path):
-            pixels = read_image(Path(sample), side, grey, white or None)
+        if is_file:
+            file = sample if isinstance(sample, StoredImage) else Path(sample)
+            pixels = read_image(file, side, grey, white or None)
         else:
             pixels = image_pixels(sample, side, grey, white or None)
     except UnreadableImage as error:
-        raise OfclError(str(error)) from None
+        raise UnusableSample(place, str(error), names_itself=True) from None
+    if pixels.shape != form.shape and resize:
+        pixels = _resized(pixels, form)
     if pixels.shape != form.shape:
-        name = f"'{sample}'" if isinstance(sample, str | Path) else "an image"
+        name = f"'{sample}'" if is_file else "an image"
         found = f"{pixels.shape[2]} × {pixels.shape[1]}"
-        raise OfclError(
+        raise UnusableSample(
+            place,
             f"{name} has {found} pixels; this model takes {form.words()}. Let it be resized with "
-            "--resize (in Python: resize=True)"
+            "--resize (in Python: resize=True)",
+            names_itself=is_file,
         )
     return pixels
+
+
+def _resized(pixels: np.ndarray, form: ImageForm) -> np.ndarray:
+    """Brings an image (channels, height, width) to a form that is not square."""
+    from PIL import Image
+
+    channels, height, width = form.shape
+    image = Image.fromarray(pixels[0] if channels == 1 else pixels.transpose(1, 2, 0))
+    array = np.asarray(image.resize((width, height)))
+    return array[None] if channels == 1 else np.ascontiguousarray(array.transpose(2, 0, 1))
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -202,14 +245,16 @@ def _cell(place: int, sample: Any, meaning: Meaning, plain: Any) -> Any:
     """
     if isinstance(sample, Mapping):
         if missing := [name for name in meaning.columns if name not in sample]:
-            raise _problem(place, f"column '{missing[0]}' is missing; it has {', '.join(sample)}")
+            raise UnusableSample(
+                place, f"column '{missing[0]}' is missing; it has {', '.join(sample)}"
+            )
         try:
             return meaning.sample(sample)
         except ValueError as error:
-            raise _problem(place, str(error)) from None
+            raise UnusableSample(place, str(error)) from None
     if not isinstance(sample, plain):
         kind = "texts" if meaning.kind == "text" else "rows of numbers"
-        raise _problem(place, f"{type(sample).__name__} is given; this model takes {kind}")
+        raise UnusableSample(place, f"{type(sample).__name__} is given; this model takes {kind}")
     return sample
 
 
@@ -222,12 +267,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
+def _numbers(place: int, row: Sequence[Any]) -> np.ndarray:
+    """Turns a row of numbers into an array of 64 bits."""
+    try:
+        return _finite(np.array(row, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError, OfclError):
+        raise UnusableSample(place, "a value is not a number, or too large for one") from None
+
+
 def _finite(array: np.ndarray) -> np.ndarray:
     """Returns an array; raises an error if a value is no number of 32 bits."""
     if not (np.abs(array) <= np.finfo(np.float32).max).all():
         raise OfclError("a value is not a number, or too large for one")
     return array
-
-
-def _problem(place: int, problem: str) -> OfclError:
-    return OfclError(f"sample {place}: {problem}")

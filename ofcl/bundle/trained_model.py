@@ -93,6 +93,11 @@ class TrainedModel:
         return self.description.labels
 
     @property
+    def resizes(self) -> bool:
+        """Whether images of another size are resized even if it has not learned from such."""
+        return self._resize
+
+    @property
     def device(self) -> torch.device:
         """The device of the network."""
         return next(self.module.parameters()).device
@@ -282,7 +287,7 @@ class TrainedModel:
     def _perturbation(self) -> Perturbation:
         """Makes the perturbation by which uncertainty is measured."""
         form, how = self.description.samples, self.description.uncertainty
-        if not isinstance(form, ImageForm):
+        if not isinstance(form, ImageForm) or not how.perturbations:
             return NoisyCopies(how.noise_std, how.noise_copies)
         return ImageViews(
             how.perturbations, form.mean, form.std, "batch", how.pixels, how.interpolation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -11,11 +12,14 @@ from ofcl.cli import data_commands, federation_commands, memory_commands
 from ofcl.cli.bench_command import bench
 from ofcl.cli.compare_command import compare
 from ofcl.cli.demo_command import demo
+from ofcl.cli.evaluate_command import evaluate
 from ofcl.cli.export_command import export
 from ofcl.cli.list_command import list_
+from ofcl.cli.predict_command import predict
 from ofcl.cli.report_command import report
 from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_command import resume, run
+from ofcl.cli.show_command import show
 from ofcl.cli.terminal import err_console, say
 from ofcl.errors import OfclError
 from ofcl.experiment import Interrupted
@@ -37,6 +41,9 @@ app.command()(reproduce)
 app.command()(run)
 app.command()(resume)
 app.command()(compare)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(show)
 app.command("list")(list_)
 app.command()(demo)
 app.command()(export)
@@ -45,10 +52,10 @@ app.command()(export)
 @app.callback(invoke_without_command=True)
 def version(
     context: typer.Context,
-    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    wanted: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Options of ofcl itself."""
-    if show:
+    if wanted:
         print(f"ofcl {__version__}")
         raise typer.Exit
 
@@ -62,6 +69,9 @@ def main() -> None:
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # of `… | head`, which has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OfclError as error:
         say(f"error: {' '.join(str(error).splitlines())}")
         sys.exit(2)

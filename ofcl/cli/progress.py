@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from ofcl.cli.tally import RECENT, Tally
+from ofcl.data.options import Counted
 from ofcl.events import Appeared, Evaluated, Event, Skipped
 from ofcl.experiment import Run
 
@@ -27,7 +28,7 @@ SECONDS_BETWEEN_LINES = 30
 T = TypeVar("T")
 
 
-def track(items: Sequence[T], what: str) -> Iterable[T]:
+def track(items: Counted[T], what: str) -> Iterable[T]:
     """Yields items one by one, and shows how many are done.
 
     Args:
@@ -44,7 +45,7 @@ def track(items: Sequence[T], what: str) -> Iterable[T]:
     return _with_lines(items, what, console)
 
 
-def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
+def _with_bar(items: Counted[T], what: str, progress: Progress) -> Iterator[T]:
     """Yields items, and moves a bar.
 
     Args:
@@ -53,10 +54,10 @@ def _with_bar(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
         progress: The display to which the bar is added.
     """
     with progress:
-        yield from progress.track(items, description=what)
+        yield from progress.track(items, total=len(items), description=what)
 
 
-def _with_lines(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
+def _with_lines(items: Counted[T], what: str, console: Console) -> Iterator[T]:
     """Yields items, and prints a line every half a minute, so that a log shows progress.
 
     Args:

@@ -14,7 +14,7 @@ def say(text: str) -> None:
     Args:
         text: The line.
     """
-    err_console.print(text, highlight=False, markup=False, soft_wrap=True)
+    err_console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
@@ -24,3 +24,15 @@ def warn(text: str) -> None:
         text: The warning, without the word "warning".
     """
     say(f"warning: {text}")
+
+
+def printable(text: str) -> str:
+    """Replaces letters that a terminal would obey: names of files and labels may be anybody's.
+
+    Args:
+        text: The text; line breaks stay.
+
+    >>> printable(chr(27) + "[2Jcat")
+    '·[2Jcat'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "·" for c in text)

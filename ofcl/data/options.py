@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from ofcl.errors import OfclError
 
 T = TypeVar("T")
+Item = TypeVar("Item", covariant=True)
 
 OnBad = Literal["stop", "skip"]
 """The treatment of a sample that cannot be used.
@@ -20,10 +21,20 @@ OnBad = Literal["stop", "skip"]
 """
 
 
+class Counted(Protocol[Item]):
+    """Items whose number is known, or nearly, before they are there: a list, for example."""
+
+    def __len__(self) -> int:
+        """Returns the number of the items."""
+
+    def __iter__(self) -> Iterator[Item]:
+        """Yields the items."""
+
+
 class Progress(Protocol):
     """A function that shows the progress of a slow loop; the command line draws a bar."""
 
-    def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
+    def __call__(self, items: Counted[T], what: str) -> Iterable[T]:
         """Yields the items in order and shows how many of them are done.
 
         Args:
@@ -32,7 +43,7 @@ class Progress(Protocol):
         """
 
 
-def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
+def no_progress(items: Counted[T], what: str) -> Iterable[T]:
     """Yields the items in order and shows nothing.
 
     Args:

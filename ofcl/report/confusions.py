@@ -119,16 +119,26 @@ def confusion_part(view: RunView) -> ConfusionPart | None:
     matrix = read_confusions(view)
     if matrix is None:
         return None
+    of = "the server's model at the end, on the test samples of all clients"
+    return part_of_matrix(matrix, of)
+
+
+def part_of_matrix(matrix: ConfusionMatrix, of: str) -> ConfusionPart:
+    """Draws a confusion matrix.
+
+    Args:
+        matrix: The matrix.
+        of: The model and its samples, for the caption.
+    """
     figure, box = confusion_map(matrix.shares(), matrix.labels, matrix.tasks)
     rows, columns = np.nonzero(matrix.counts)
     samples = matrix.counts[rows, columns]
     caption = (
-        "Predictions of the server's model at the end, on the test samples of all clients: a row "
-        "for each class, a column for each prediction; the fuller the colour, the larger its share "
-        "of the row"
+        f"Predictions of {of}: a row for each class, a column for each prediction; the fuller the "
+        "colour, the larger its share of the row"
     )
     return ConfusionPart(
-        drawn=Drawn("confusions", caption, figure, _numbers_of_classes(matrix)),
+        drawn=Drawn("confusions", caption, figure, numbers_of_classes(matrix)),
         box=box,
         labels=matrix.labels,
         cells=np.stack([rows, columns, samples], axis=1).tolist(),
@@ -147,8 +157,12 @@ def _most_frequent(matrix: ConfusionMatrix) -> Numbers:
     return Numbers(["class", "taken for", "samples", "% of the class"], rows)
 
 
-def _numbers_of_classes(matrix: ConfusionMatrix) -> Numbers:
-    """Makes a table of the accuracy of each class, and of its most frequent confusion."""
+def numbers_of_classes(matrix: ConfusionMatrix) -> Numbers:
+    """Makes a table of the accuracy of each class, and of its most frequent confusion.
+
+    Args:
+        matrix: The matrix.
+    """
     most: dict[int, int] = {}
     for true, predicted in matrix.wrong():
         most.setdefault(true, predicted)

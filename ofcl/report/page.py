@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -135,31 +135,56 @@ def as_html(report: Report, live: bool = False) -> str:
         report: The report.
         live: Whether the page is served by `follow.serve`, and asks it for news by itself.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise OfclError("the report needs Jinja2: pip install 'ofcl[report]'") from None
-    files = resources.files("ofcl.report") / "page"
-    style, script, live_script, template = (
-        (files / name).read_text(encoding="utf-8")
-        for name in ("style.css", "page.js", "live.js", "page.html")
-    )
     names = {id(drawn): name for name, drawn in report.figures()}
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True)  # fmt: skip
-    environment.filters |= {"slug": slug, "number": formats.number, "megabytes": megabytes}
-    return environment.from_string(template).render(
+    live_script = page_file("live.js") if live else ""
+    return render(
+        "page.html",
+        names,
+        live_script,
         report=report,
         columns=result_tables.columns(report.lines),
         rows=result_tables.rows(report.lines),
         common=result_tables.common(report.lines),
         bound=result_tables.about_joint(report.lines),
         state=state,
+    )
+
+
+def page_file(name: str) -> str:
+    """Reads a file of which pages are made.
+
+    Args:
+        name: Its name.
+    """
+    return (resources.files("ofcl.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def render(template: str, names: Mapping[int, str], more_script: str, **values: Any) -> str:
+    """Fills in a template; style and script become parts of the page.
+
+    Args:
+        template: The name of the template.
+        names: A name for each figure, by its id, that no other figure of the page has.
+        more_script: A script besides that of all pages.
+        values: The values that the template shows.
+
+    Raises:
+        OfclError: If Jinja2 is not installed.
+    """
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise OfclError("the report needs Jinja2: pip install 'ofcl[report]'") from None
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True, loader=FunctionLoader(page_file))  # fmt: skip
+    environment.filters |= {"slug": slug, "number": formats.number, "megabytes": megabytes}
+    return environment.get_template(template).render(
         svg=lambda drawn: Markup(figures.as_svg(drawn.figure, names[id(drawn)])),
-        style=Markup(style),
-        script=Markup(script + live_script if live else script),
+        style=Markup(page_file("style.css")),
+        script=Markup(page_file("page.js") + more_script),
         version=__version__,
+        **values,
     )
 
 

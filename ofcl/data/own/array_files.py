@@ -48,7 +48,7 @@ def npz_file(path: Path, how: Reading) -> Raw:
     elif lonely := next((key for key in keys[2:] if key in arrays), None):
         other = keys[3] if lonely == keys[2] else keys[2]
         raise OfclError(f"'{path.name}' has {lonely} but no {other}")
-    parts = {part: _array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
+    parts = {part: array_part(path, arrays, x, y, damage) for part, (x, y) in splits.items()}
     if how.image_size is not None:
         raise OfclError(f"'{path.name}' has arrays, which --image-size cannot resize; leave it out")
     if parts["train"][0].ndim > 2:
@@ -67,7 +67,7 @@ def npz_file(path: Path, how: Reading) -> Raw:
     )
 
 
-def _array_part(
+def array_part(
     path: Path, arrays: dict[str, np.ndarray], x_key: str, y_key: str, damage: Damage
 ) -> tuple[np.ndarray, list[str]]:
     """Reads one part from two arrays.

@@ -28,14 +28,14 @@ def image_folder(path: Path) -> Raw:
         next((folders[name] for name in names if name in folders), None)
         for names in (TRAIN_NAMES, TEST_NAMES)
     )
-    if train is None and test is not None and any(_classes(test).values()):
+    if train is None and test is not None and any(images_of_classes(test).values()):
         raise OfclError(f"'{test}' has classes, but there is no '{path.name}/train' to learn them")
     folders_of_parts = {"train": train or path}
     if train and test:
         folders_of_parts["test"] = test
     parts, empty = {}, []
     for part, folder in folders_of_parts.items():
-        classes = _classes(folder)
+        classes = images_of_classes(folder)
         empty += [name for name, files in classes.items() if not files]
         labelled = [(file, name) for name, files in classes.items() for file in files]
         parts[part] = [file for file, _ in labelled], [name for _, name in labelled]
@@ -53,10 +53,13 @@ def image_folder(path: Path) -> Raw:
     return raw_from_labelled(path.resolve().name, "image files", parts, notes)
 
 
-def _classes(folder: Path) -> dict[str, list[Path]]:
+def images_of_classes(folder: Path) -> dict[str, list[Path]]:
     """Lists the images in each subfolder and in all folders below it, by the subfolder's name.
 
     Hidden folders and images are left out.
+
+    Args:
+        folder: The folder.
     """
     return {
         sub.name: sorted(
