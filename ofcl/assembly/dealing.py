@@ -27,6 +27,7 @@ def build_reading(settings: Settings, progress: Progress = no_progress) -> Readi
         label=settings.label,
         text=settings.text,
         columns=settings.columns,
+        drop=settings.drop,
         image_size=settings.image_size,
         embedder=settings.embedder,
         test_share=settings.test_share,

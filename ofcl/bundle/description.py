@@ -221,6 +221,11 @@ def _check(description: Description) -> None:
         return
     if not 0 < samples.shape[0] <= 10**7:
         raise OfclError("its model.json has samples of a length that cannot be")
+    if isinstance(samples, TableForm):
+        widths = [code.width for code in samples.codes] or [1] * len(samples.columns)
+        names = tuple(code.name for code in samples.codes) or samples.columns
+        if sum(widths) != samples.shape[0] or names != samples.columns:
+            raise OfclError("its model.json has columns that do not fit its standardisation")
     if not isinstance(samples, TextForm):
         sizes = {len(samples.mean), len(samples.scale)}
         if sizes - {0, samples.shape[0]} or len(sizes) > 1 or not all(samples.scale):

@@ -86,6 +86,8 @@ def collect(given: Any, form: SampleForm) -> Given:
     if isinstance(given, Sequence):
         if not isinstance(form, TextForm) and given and _is_number(given[0]):
             return Given([given], single=True)  # one row or vector of numbers
+        if isinstance(form, TableForm) and given and not _is_row(given[0]):
+            return Given([given], single=True)  # the cells of one row
         return Given(given, single=False)
     raise OfclError(f"{type(given).__name__} is given; this model takes {form.words()}")
 
@@ -113,6 +115,9 @@ def decode(samples: Sequence[Any], form: SampleForm, resize: bool = False) -> An
         case TextForm():
             meaning = Meaning("", "text", (form.column or "text",))
             return [_cell(place, sample, meaning, str) for place, sample in enumerate(samples)]
+        case TableForm() if form.codes:
+            meaning = Meaning("", "mixed", form.columns, form.codes)
+            return [_cell(n, _named(n, s, form), meaning, ()) for n, s in enumerate(samples)]
         case TableForm():
             meaning = Meaning("", "numbers", form.columns)
         case VectorForm():
@@ -159,6 +164,9 @@ def _of_array(array: np.ndarray, form: SampleForm) -> Given:
         raise OfclError(f"an array of {array.dtype} is given; this model takes {form.words()}")
     if array.dtype.kind not in "buif":
         raise OfclError(f"an array of {array.dtype} is given; this model takes {form.words()}")
+    if isinstance(form, TableForm) and form.codes:
+        single = array.ndim == 1
+        return Given((array[None] if single else array).tolist(), single)
     if isinstance(form, ImageForm):
         single = array.ndim == 2 or (array.ndim == 3 and _is_one_image(array, form))
         images = image_arrays(array[None] if single else array, "the array")
@@ -258,9 +266,23 @@ def _cell(place: int, sample: Any, meaning: Meaning, plain: Any) -> Any:
     return sample
 
 
+def _named(place: int, sample: Any, form: TableForm) -> Mapping[str, Any]:
+    """Returns a row by the names of its columns; a list of cells has them in the form's order."""
+    if isinstance(sample, Mapping):
+        return sample
+    cells = _plain(sample)
+    if not isinstance(cells, list | tuple) or len(cells) != len(form.columns):
+        raise _problem(place, f"this model takes {form.words()}")
+    return dict(zip(form.columns, cells, strict=True))
+
+
 def _plain(sample: Any) -> Any:
     """Turns an array or tensor into a list; leaves other samples as they are."""
     return sample.tolist() if isinstance(sample, np.ndarray | Tensor) else sample
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, Mapping | list | tuple | np.ndarray | Tensor)
 
 
 def _is_number(value: Any) -> bool:

@@ -17,8 +17,9 @@ from ofcl.compute.batching import forward_size
 from ofcl.data.files.embedders import EMBEDDERS, Embedder, Encode, find_embedder, load_encoder
 from ofcl.data.files.embeddings import embed
 from ofcl.data.options import Progress, no_progress
-from ofcl.data.sample_forms import ImageForm, TextForm
+from ofcl.data.sample_forms import ImageForm, TableForm, TextForm
 from ofcl.data.standardisation import Standardisation
+from ofcl.data.table_code import TableCode
 from ofcl.errors import OfclError
 from ofcl.seeds import generator
 from ofcl.uncertainty.change import Perturbation
@@ -238,7 +239,10 @@ class TrainedModel:
             mean, std = (torch.tensor(v, device=self.device).view(-1, 1, 1)
                          for v in (form.mean, form.std))  # fmt: skip
             return (images.float() / 255 - mean) / std
-        if form.mean:
+        if isinstance(form, TableForm) and form.codes:
+            standardise = Standardisation(np.array(form.mean), np.array(form.scale))
+            decoded = np.nan_to_num(TableCode(form.codes, standardise)(decoded))
+        elif form.mean:
             standardise = Standardisation(np.array(form.mean), np.array(form.scale))
             decoded = np.nan_to_num(standardise(decoded))
         return torch.from_numpy(decoded.astype(np.float32)).to(self.device)

@@ -60,6 +60,12 @@ def run(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
     text: Annotated[str | None, typer.Option(help="Own table: column of the texts.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Own table: a column to learn from; may be repeated.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Own table: a column to leave out; may be repeated.")
+    ] = None,
     image_size: Annotated[int | None, typer.Option(help="Own images: side in pixels.")] = None,
     embedder: Annotated[
         str | None, typer.Option(help="Texts: e5-small-v2, minilm, or a model's name or folder.")
@@ -105,7 +111,8 @@ def run(
         "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
         "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
-        "image_size": image_size, "embedder": embedder, "on_bad": on_bad, "task": task,
+        "image_size": image_size, "columns": columns or None, "drop": drop or None,
+        "embedder": embedder, "on_bad": on_bad, "task": task,
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
         "joint": joint or None,
     }  # fmt: skip

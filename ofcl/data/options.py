@@ -87,7 +87,8 @@ class Reading:
         root: The folder of the named datasets and of the cached embeddings.
         label: The column of the labels; None: found by its name.
         text: The column of the texts; None: found by its name and values.
-        columns: The columns of numbers; empty: all columns but the label.
+        columns: The columns to learn from; empty: all columns but the label.
+        drop: Columns that are left out.
         image_size: The side in pixels to which images are resized; None: they keep their size.
         embedder: The model that turns texts into vectors: its short name, its name on the hub, or
             its folder.
@@ -103,6 +104,7 @@ class Reading:
     label: str | None = None
     text: str | None = None
     columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
     image_size: int | None = None
     embedder: str = "e5-small-v2"
     test_share: float = 0.2

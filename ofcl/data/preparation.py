@@ -21,6 +21,7 @@ from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
+from ofcl.data.table_code import TableCode
 from ofcl.errors import OfclError
 
 Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
@@ -56,7 +57,10 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         x_test, y_test = x_test[~untrained], y_test[~untrained]
     x_validation, y_validation = to_tensors(raw.validation) if raw.validation else (None, None)
     check_classes(raw, y_train.numpy(), y_test.numpy())
-    if raw.content == "table" and not torch.cat([x_train, x_test]).isfinite().all():
+    if (
+        raw.content in ("table", "mixed table")
+        and not torch.cat([x_train, x_test]).isfinite().all()
+    ):
         raise OfclError(
             f"'{raw.name}': a column hardly varies in {how.window} rows from all over and is too "
             "large in others; standardise from more rows with --set window=N, or mend the numbers"
@@ -102,6 +106,11 @@ def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleFor
             assert isinstance(decode, Standardisation)
             mean, scale = tuple(decode.mean.tolist()), tuple(decode.scale.tolist())
             return TableForm(raw.columns, mean, scale, raw.label)
+        case "mixed table":
+            assert isinstance(decode, TableCode)
+            found = decode.standardise
+            mean, scale = tuple(found.mean.tolist()), tuple(found.scale.tolist())
+            return TableForm(raw.columns, mean, scale, raw.label, decode.codes)
         case "vectors":
             return VectorForm(dataset.shape[0], next(iter(raw.columns), None), raw.label)
 
@@ -147,6 +156,8 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
             # Rows from all over: files are often sorted by class.
             spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
             return Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
+        case "mixed table":
+            return TableCode.of(raw.codes, list(raw.train.samples), how.window)
         case "vectors":
             return functools.partial(np.asarray, dtype=np.float32)
 

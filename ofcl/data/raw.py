@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.labels import classes_of, ordered_labels
 from ofcl.errors import OfclError
 
-Content = Literal["image files", "images", "texts", "vectors", "table"]
+Content = Literal["image files", "images", "texts", "vectors", "table", "mixed table"]
 """The kind of samples.
 
     image files    paths of images
@@ -24,6 +25,7 @@ Content = Literal["image files", "images", "texts", "vectors", "table"]
     texts          strings
     vectors        numbers that a model takes as they are
     table          numbers of columns with different scales, which are standardised
+    mixed table    cells of columns that are not all numbers, or have gaps
 """
 
 Samples = Sequence[Any] | np.ndarray
@@ -72,6 +74,7 @@ class Raw:
         details: Facts about the files, shown by `ofcl data check`.
         columns: The columns of a table that make a sample; empty: the samples are from no table.
         label: The column of the labels in a table; None: the samples are from no table.
+        codes: How the cells of a mixed table become numbers, column by column.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Raw:
     details: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     label: str | None = None
+    codes: tuple[ColumnCode, ...] = ()
 
 
 def raw_from_labelled(

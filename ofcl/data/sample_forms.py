@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.embedders import Embedder
 
 
@@ -40,29 +41,32 @@ class ImageForm:
 
 @dataclass(frozen=True)
 class TableForm:
-    """Rows of a table of numbers, which are standardised column by column.
+    """Rows of a table, whose numbers are standardised.
 
     Args:
         columns: The names of the columns, in the order of the model's inputs.
-        mean: The value that is subtracted from each column.
-        scale: The value by which each column is then divided.
+        mean: The value that is subtracted from each number.
+        scale: The value by which each number is then divided.
         label: The column of the labels in the table that was learned; None: it is not known.
+        codes: How the cells of each column become numbers; empty: each cell is one number.
     """
 
     columns: tuple[str, ...]
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     label: str | None = None
+    codes: tuple[ColumnCode, ...] = ()
     kind: Literal["table"] = "table"
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a model's input."""
-        return (len(self.columns),)
+        return (len(self.mean),)
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
-        return f"rows of numbers with the columns {', '.join(self.columns)}"
+        kind = "rows" if self.codes else "rows of numbers"
+        return f"{kind} with the columns {', '.join(self.columns)}"
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from ofcl.settings.files import preset
 from ofcl.settings.schema import Settings
 
 AT_PARTY = (
-    "dataset", "data_root", "label", "text", "columns", "image_size", "embedder", "test_share",
-    "window", "on_bad", "train_head", "test_head", "train_per_class", "test_per_class", "streams",
-    "task", "test", "idle", "device", "threads",
+    "dataset", "data_root", "label", "text", "columns", "drop", "image_size", "embedder",
+    "test_share", "window", "on_bad", "train_head", "test_head", "train_per_class",
+    "test_per_class", "streams", "task", "test", "idle", "device", "threads",
 )  # fmt: skip
 """Settings that each party of a federation decides for itself: the server never sends them."""
 

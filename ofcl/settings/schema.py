@@ -45,8 +45,9 @@ class Settings(BaseModel):
     label: str | None = Field(None, description="own tables: the column of the labels")
     text: str | None = Field(None, description="own tables: the column of the texts")
     columns: tuple[str, ...] = Field(
-        (), description="own tables: the columns of numbers; unset: all but the label"
+        (), description="own tables: the columns to learn from; unset: all but the label"
     )
+    drop: tuple[str, ...] = Field((), description="own tables: columns that are left out")
     image_size: int | None = Field(
         None, ge=1, description="own images: resize to this side; needed if sizes differ"
     )
@@ -366,7 +367,7 @@ class Settings(BaseModel):
         """Accepts true (`flip-rotate`) and false (`none`), as older settings files have them."""
         return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
-    @field_validator("perturbations", "columns", "streams", "fit", mode="before")
+    @field_validator("perturbations", "columns", "drop", "streams", "fit", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
         """Turns a list of names and numbers, or a text with commas between them, into names."""

@@ -28,7 +28,7 @@ def ofcl(monkeypatch, capsys):
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "patients.csv"
-    rows = [f"{n},{n % 7},{'abc'[n % 3]}" for n in range(60)]
+    rows = [f"{2 * n},{n % 7},{'abc'[n % 3]}" for n in range(60)]
     path.write_text("age,pulse,diagnosis\n" + "\n".join(rows) + "\n")
     return path
 
@@ -142,7 +142,7 @@ def test_inspect_does_not_embed(ofcl, tmp_path):
         (["--dataset", "nowhere/mine.csv"], "no file or folder 'nowhere/mine.csv'"),
         (["--dataset", "TABLE"], "which one is the label? Name it with --label"),
         (["--dataset", "TABLE", "--label", "diagnose"], "has no column 'diagnose'"),
-        (["--dataset", "TABLE", "--label", "age"], "besides the label 'age', columns that are not"),
+        (["--dataset", "TABLE", "--label", "age"], "has 60 different values in 60 samples"),
         (["--dataset", "TABLE", "--label", "age", "--set", "columns=pulse"], "does not look like"),
         (["--dataset", "TABLE", "--label", "diagnosis", "--tasks", "9"], "9 tasks need at least"),
         (["--stream", "folder"], "unknown stream 'folder'"),

@@ -29,6 +29,6 @@ def test_a_column_that_does_not_vary_is_only_shifted(tmp_path, read):
     """Its mean is rounded, so that its deviation in the window is 7e-17 rather than 0."""
     rows = [f"{i},0.1,{'xy'[i % 2]}\n" for i in range(200)]
     (tmp_path / "c.csv").write_text("a,b,label\n" + "".join(rows) + "200,1.1,x\n")
-    data = read(tmp_path / "c.csv", test_share=0.1)
+    data = read(tmp_path / "c.csv", test_share=0.1, columns=("a", "b"))
     both = torch.cat([data.x_train, data.x_test])[:, 1]
     assert both.sort().values.tolist() == [0] * 200 + [1]

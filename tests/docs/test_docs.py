@@ -22,8 +22,9 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_python_examples_run(block, monkeypatch):
+def test_python_examples_run(block, monkeypatch, tmp_path):
     few_rows.every(17, monkeypatch.setattr)
+    monkeypatch.chdir(tmp_path)  # where examples may leave runs
     exec(compile(block, "example", "exec"), {})
 
 

@@ -18,9 +18,8 @@ GOOD_CSV = {
 
 
 BAD_CSV = {
-    "missing": "{d}{label}", "blank": "  {d}{label}", "nan": "nan{d}{label}",
     "infinite": "-inf{d}{label}", "large": "1e39{d}{label}", "word": "abc{d}{label}",
-    "thousands": '"1,000"{d}{label}', "short": "{i}", "long": "{i}{d}{label}{d}x",
+    "short": "{i}", "long": "{i}{d}{label}{d}x",
     "no label": "{i}{d}", "blank label": '{i}{d}" "', "nan label": "{i}{d}NaN",
     "text after a quote": '"{i}"0{d}{label}', "line break": '{i}{d}"a\nb"',
 }  # fmt: skip

@@ -57,7 +57,7 @@ def read_number(value: Any, column: str) -> float:
         return float(value)
     if not is_number(value):
         raise ValueError(f"column '{column}' is not a number but {str(value)[:40]!r}")
-    return _finite(value, column)
+    return finite_number(value, column)
 
 
 def read_number_list(value: Any, column: str) -> list[float]:
@@ -72,7 +72,7 @@ def read_number_list(value: Any, column: str) -> list[float]:
     """
     if not isinstance(value, list) or not all(map(is_number, value)) or not value:
         raise ValueError(f"column '{column}' is not a list of numbers")
-    return [_finite(number, column) for number in value]
+    return [finite_number(number, column) for number in value]
 
 
 def read_text(value: Any, column: str) -> str:
@@ -109,7 +109,7 @@ def read_label(value: Any, column: str) -> str:
         raise ValueError(f"column '{column}': {error}") from None
 
 
-def _finite(value: Any, column: str) -> float:
+def finite_number(value: Any, column: str) -> float:
     """Turns a number into a float; raises a ValueError if it is not finite in 32 bits.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ofcl.data.files.cells import (
@@ -14,7 +14,9 @@ from ofcl.data.files.cells import (
     read_number_list,
     read_text,
 )
-from ofcl.data.files.tables import Table
+from ofcl.data.files.column_codes import ColumnCode, is_missing
+from ofcl.data.files.column_guesses import FEWEST_ROWS, guess_column
+from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Reading
 from ofcl.errors import OfclError
 
@@ -29,14 +31,18 @@ class Meaning:
 
     Args:
         label: The column of the label.
-        kind: The sample is a `text`, a `list` of numbers in one column, or `numbers` in many
-            columns.
-        columns: The columns of the sample; one, unless the kind is `numbers`.
+        kind: The sample is a `text`, a `list` of numbers in one column, `numbers` in many columns,
+            or `mixed`: cells of many columns that are not all numbers.
+        columns: The columns of the sample; one, unless the kind is `numbers` or `mixed`.
+        codes: How the cells of mixed columns are read, column by column.
+        left_out: Why other columns are left out, by their names.
     """
 
     label: str
-    kind: Literal["text", "list", "numbers"]
+    kind: Literal["text", "list", "numbers", "mixed"]
     columns: tuple[str, ...]
+    codes: tuple[ColumnCode, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, row: Mapping[str, Any]) -> tuple[Any, str]:
         """Reads the sample and the label of a row.
@@ -58,6 +64,8 @@ class Meaning:
         Raises:
             ValueError: A cell cannot be used; the message says what is wrong with it.
         """
+        if self.kind == "mixed":
+            return [code.read(row.get(code.name)) for code in self.codes]
         if self.kind == "numbers":
             return [read_number(row.get(name), name) for name in self.columns]
         (name,) = self.columns
@@ -65,12 +73,14 @@ class Meaning:
         return read(row.get(name), name)
 
 
-def find_meaning(table: Table, how: Reading) -> Meaning:
+def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     """Finds the columns of the label and of the sample: by the options, else by names and values.
 
     Args:
         table: The table.
         how: The options of reading, which may name the columns.
+        mixed: Whether columns may be categories, dates and so on, and may have gaps; else the
+            sample is a text, or numbers alone.
 
     Raises:
         OfclError: A named column does not exist, or it is not clear what the columns mean.
@@ -92,22 +102,92 @@ def find_meaning(table: Table, how: Reading) -> Meaning:
     if how.columns:
         for name in how.columns:
             table.column(name)
-        return Meaning(label, "numbers", how.columns)
-    return _guess_meaning(table, label)
+        return (
+            _of_columns(table, label, how.columns)
+            if mixed
+            else Meaning(label, "numbers", how.columns)
+        )
+    for name in how.drop:
+        table.column(name)
+    # A column without a name is the number of the row, or comes of a comma at the end.
+    rest = [name for name in table.columns if name and name != label and name not in how.drop]
+    lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
+    if len(lists) == 1:
+        return Meaning(label, "list", (lists[0],))
+    return _guess_mixed(table, label, rest) if mixed else _guess_plain(table, label, rest)
 
 
-def _guess_meaning(table: Table, label: str) -> Meaning:
-    """Guesses which columns make the sample, if the options name none.
+def _of_columns(
+    table: Table, label: str, names: Sequence[str], left_out: Mapping[str, str] | None = None
+) -> Meaning:
+    """Returns the meaning of columns that are learned from, whatever they are.
 
     Args:
         table: The table.
         label: The column of the label.
+        names: The columns.
+        left_out: Why other columns are left out.
     """
-    # A column without a name is the number of the row, or comes of a comma at the end.
-    rest = [name for name in table.columns if name and name != label]
-    lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
-    if len(lists) == 1:
-        return Meaning(label, "list", (lists[0],))
+    codes = []
+    for name in names:
+        code = guess_column(name, table.columns[name], named=True).code
+        if code is None:
+            raise OfclError(f"'{table.name}': column '{name}' is empty; leave it out")
+        codes.append(code)
+    plain = all(code.kind == "number" and _is_plain(table.columns[code.name]) for code in codes)
+    kind: Literal["numbers", "mixed"] = "numbers" if plain else "mixed"
+    return Meaning(label, kind, tuple(names), () if plain else tuple(codes), left_out or {})
+
+
+def _is_plain(cells: Sequence[Any]) -> bool:
+    """Says whether cells are numbers without gaps and commas; a few others may be damaged."""
+    numbers = sum(map(is_number, cells))
+    gaps = sum(map(is_missing, cells))
+    marked = sum(map(has_decimal_comma, (c for c in cells if not is_number(c))))
+    return not gaps and not marked and numbers > 0
+
+
+def _guess_mixed(table: Table, label: str, rest: Sequence[str]) -> Meaning:
+    """Guesses which columns make the sample, and what each of them is.
+
+    Args:
+        table: The table.
+        label: The column of the label.
+        rest: The columns that may be learned from.
+    """
+    guesses = {name: guess_column(name, table.columns[name]) for name in rest}
+    text = _find_name(table, TEXT_NAMES)
+    if text is not None and text in rest and not _mostly(table.columns[text], is_number):
+        return Meaning(label, "text", (text,))
+    if len(rest) == 1 and not _mostly(table.columns[rest[0]], is_number):
+        code = guesses[rest[0]].code
+        if code is None or (code.kind == "category" and not _repeats(table.columns[rest[0]])):
+            return Meaning(label, "text", (rest[0],))
+    used = [name for name, guess in guesses.items() if guess.code is not None]
+    if not used:
+        texts = [name for name, guess in guesses.items() if guess.text]
+        if len(texts) == 1:
+            return Meaning(label, "text", (texts[0],))
+        if len(rest) == 1:  # a single column is what there is, an identifier or not
+            return _of_columns(table, label, rest)
+        return _guess_plain(table, label, rest)
+    left_out = {name: guess.why for name, guess in guesses.items() if guess.code is None}
+    return _of_columns(table, label, used, left_out)
+
+
+def _repeats(cells: Sequence[Any]) -> bool:
+    """Says whether words come again and again, as categories do and texts do not."""
+    return len(cells) >= FEWEST_ROWS and len(set(map(str, cells))) <= len(cells) / 5
+
+
+def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
+    """Guesses whether a text or numbers make the sample.
+
+    Args:
+        table: The table.
+        label: The column of the label.
+        rest: The columns that may be learned from.
+    """
     words = [name for name in rest if not _mostly(table.columns[name], is_number)]
     if rest and not words:
         return Meaning(label, "numbers", tuple(rest))

@@ -31,7 +31,7 @@ def csv_rows(
     Raises:
         OfclError: The file is empty, has no header, or has a quote that is not closed.
     """
-    lines = read_lines(path)
+    lines = read_lines(path, western=True)
     first = next(((line, text) for line, text in lines if text.strip()), None)
     if first is None:
         raise OfclError(f"'{path.name}' is empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ofcl.errors import OfclError
+
+_WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 FEWEST_ROWS = 20  # with fewer rows, a column of different values may still be the label
 
@@ -59,6 +62,20 @@ def _word(name: str) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in name):
         raise NotALabel(f"the label {name[:40]!r} has half a character in it")
     return name
+
+
+def whole_numbers(names: Sequence[str]) -> list[str]:
+    """Writes labels of a column of whole numbers in one way: 1 and 1.0 are one class.
+
+    Args:
+        names: The label of each row.
+
+    >>> whole_numbers(["1.0", "2", "1"]), whole_numbers(["1.0", "1.5"])
+    (['1', '2', '1'], ['1.0', '1.5'])
+    """
+    if not all(_WHOLE.fullmatch(name) for name in set(names)):
+        return list(names)
+    return [name.partition(".")[0] for name in names]
 
 
 def ordered_labels(names: Iterable[str]) -> tuple[str, ...]:

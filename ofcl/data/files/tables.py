@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ofcl.data.files.csv_rows import check_column_names, csv_rows
 from ofcl.data.files.json_rows import json_rows
+from ofcl.data.files.sheets import read_sheet
 from ofcl.data.files.text_lines import OPENERS
+from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Damage
 from ofcl.errors import OfclError
 
@@ -19,45 +20,14 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
 }
 """The formats of tables by the ending of a file's name."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table: columns of one length.
-
-    Args:
-        name: The name of the file, for messages.
-        columns: The values of each column, by its name.
-        lines: The line in the file of each row, counted from 1.
-    """
-
-    name: str
-    columns: dict[str, list[Any]]
-    lines: list[int]
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def column(self, name: str) -> list[Any]:
-        """Returns the values of a column.
-
-        Args:
-            name: The name of the column.
-
-        Raises:
-            OfclError: There is no such column.
-        """
-        if name not in self.columns:
-            raise OfclError(
-                f"'{self.name}' has no column '{name}'; it has {', '.join(self.columns) or 'none'}"
-            )
-        return self.columns[name]
-
-
 def table_format(path: Path) -> str | None:
-    """Returns the format of a table by its file's name: csv, jsonl or parquet; None: no table.
+    """Returns the format of a table by its file's name: csv, jsonl, parquet, xlsx; None: no table.
 
     Args:
         path: The file, which need not exist.
@@ -86,6 +56,8 @@ def read_table(path: Path, damage: Damage, header: tuple[str, ...] | None = None
     kind = table_format(path)
     if kind == "parquet":
         return _read_parquet(path)
+    if kind == "xlsx":
+        return read_sheet(path)
     rows = csv_rows(path, damage, header) if kind == "csv" else json_rows(path, damage)
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []

@@ -7,6 +7,7 @@ import codecs
 import gzip
 import io
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,17 +16,37 @@ from typing import IO, Any
 
 from ofcl.errors import OfclError
 
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+@contextmanager
+def _open_zip(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    """Opens the only file in a zip archive."""
+    with zipfile.ZipFile(path) as archive:
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        if len(names) != 1:
+            raise OfclError(f"'{path}' has {len(names)} files in it; expected one table")
+        with archive.open(names[0]) as file:
+            yield io.BufferedReader(file)  # type: ignore[type-var]
+
+
+OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": _open_zip,
+}
 """Functions that open packed files, by the ending of their names."""
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, western: bool = False) -> Iterator[tuple[int, str]]:
     """Yields the lines of a text file, compressed or not, each with its number, counted from 1.
 
     Args:
         path: The file, in UTF-8 or UTF-16.
+        western: Whether the file may be in Windows-1252 (Latin-1) instead, as old spreadsheets
+            write. It is taken for that at its first line that is not UTF-8, unless an earlier
+            line has letters in UTF-8.
 
     Raises:
         OfclError: The file cannot be read, or a line is not text.
@@ -38,8 +59,31 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 for number, text in enumerate(texts, 1):
                     yield number, _without_zeros(path.name, number, text)
             return
+        in_utf8 = in_western = False
         for number, raw in enumerate(file, 1):
-            yield number, decode_line(path.name, number, raw)
+            if western and not in_utf8 and not raw.isascii():
+                in_western = in_western or not _is_utf8(raw)
+                in_utf8 = not in_western
+            if in_western:
+                yield number, _without_zeros(path.name, number, _decode_western(raw))
+            else:
+                yield number, decode_line(path.name, number, raw)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _decode_western(raw: bytes) -> str:
+    """Decodes Windows-1252; the five bytes that it does not use are taken as Latin-1 has them."""
+    try:
+        return raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 def decode_line(name: str, number: int, raw: bytes) -> str:
@@ -95,5 +139,5 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise OfclError(f"'{path}' cannot be read ({reason})") from None
-    except (EOFError, zlib.error, lzma.LZMAError, UnicodeError) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, UnicodeError, zipfile.BadZipFile) as error:
         raise OfclError(f"'{path}' is damaged ({error})") from None

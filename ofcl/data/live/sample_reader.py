@@ -18,8 +18,9 @@ from ofcl.data.files.columns import Meaning, find_meaning
 from ofcl.data.files.images import UnreadableImage, is_image, read_image
 from ofcl.data.files.json_rows import parse_json_row
 from ofcl.data.files.pixel_depth import UNKNOWN
-from ofcl.data.files.tables import Table, read_table, table_format
+from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.text_lines import decode_line
+from ofcl.data.files.whole_table import Table
 from ofcl.data.live.sample import Sample, unusable
 from ofcl.data.options import Damage, Reading
 from ofcl.errors import OfclError

@@ -8,7 +8,7 @@ from typing import Any
 from ofcl.data.files.columns import LABEL_NAMES
 from ofcl.data.files.images import ImageFile, StoredImage
 from ofcl.data.files.labels import NotALabel, check_labels, label_name
-from ofcl.data.files.tables import Table
+from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES
 from ofcl.data.own.table_files import raw_of_tables

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ofcl.data.files.columns import find_meaning
-from ofcl.data.files.labels import check_labels
-from ofcl.data.files.tables import Table, read_table, table_format
+from ofcl.data.files.columns import Meaning, find_meaning
+from ofcl.data.files.labels import check_labels, whole_numbers
+from ofcl.data.files.tables import read_table, table_format
+from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
 from ofcl.data.raw import Content, LabelledSamples, Raw, raw_from_labelled
@@ -20,7 +22,12 @@ from ofcl.errors import OfclError
 Row = tuple[int, Any, str]
 """The line of a row in its file, its sample and its label."""
 
-_CONTENT: dict[str, Content] = {"text": "texts", "list": "vectors", "numbers": "table"}
+_CONTENT: dict[str, Content] = {
+    "text": "texts",
+    "list": "vectors",
+    "numbers": "table",
+    "mixed": "mixed table",
+}
 
 
 def tables_of_folder(path: Path) -> dict[str, Path]:
@@ -77,7 +84,7 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
     """
     if not len(tables["train"]):
         raise OfclError(f"'{tables['train'].name}' has no rows")
-    meaning = find_meaning(tables["train"], how)
+    meaning = find_meaning(tables["train"], how, mixed=True)
     content = _CONTENT[meaning.kind]
     parts: dict[str, LabelledSamples] = {}
     length: int | None = None  # of lists of numbers: the usual one of the train table
@@ -95,16 +102,43 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
             length = length or _usual_length([sample for _, sample, _ in rows])
             rows = _of_length(length, rows, table.name, damage)
         samples: list[Any] = [sample for _, sample, _ in rows]
-        array = samples if content == "texts" else np.array(samples, dtype=np.float64)
-        parts[part] = array, [label for _, _, label in rows]
+        plain = content in ("texts", "mixed table")
+        array = samples if plain else np.array(samples, dtype=np.float64)
+        parts[part] = array, whole_numbers([label for _, _, label in rows])
     check_labels(f"column '{meaning.label}' of '{tables['train'].name}'", parts["train"][1])
     details = {
         "columns": ", ".join(tables["train"].columns),
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
-    raw = raw_from_labelled(name, content, parts, damage.notes(name), details)
-    return replace(raw, columns=meaning.columns, label=meaning.label)
+    details |= {f"  {code.name}": code.words().partition(": ")[2] for code in meaning.codes}
+    notes = (*damage.notes(name), *_notes(name, meaning, parts["train"][1]))
+    raw = raw_from_labelled(name, content, parts, notes, details)
+    return replace(raw, columns=meaning.columns, label=meaning.label, codes=meaning.codes)
+
+
+def _notes(name: str, meaning: Meaning, labels: Sequence[str]) -> tuple[str, ...]:
+    """Writes lines about columns that are left out, and about labels that are nearly the same.
+
+    Args:
+        name: The name of the dataset.
+        meaning: The meaning of its columns.
+        labels: The label of each train row.
+    """
+    notes = []
+    if meaning.left_out:
+        why = "; ".join(f"{column} ({reason})" for column, reason in meaning.left_out.items())
+        notes.append(f"{name}: columns left out: {why}. To have one in, name all columns to "
+                     "learn from: --columns a --columns b …")  # fmt: skip
+    spellings: dict[str, list[str]] = {}
+    for label in dict.fromkeys(labels):
+        spellings.setdefault("".join(label.lower().split()), []).append(label)
+    for alike in spellings.values():
+        if len(alike) > 1:
+            quoted = ", ".join(map(repr, alike))
+            notes.append(f"{name}: the labels {quoted} differ only in case or spaces; they are "
+                         "learned as different classes")  # fmt: skip
+    return tuple(notes)
 
 
 def _usual_length(lists: list[list[float]]) -> int:

@@ -1,0 +1,283 @@
+"""Codes of columns: how the cells of a column become numbers that a network can learn from.
+
+    number     the number; a gap becomes the column's mean
+    boolean    1 for true, 0 for false, ½ for a gap
+    category   one place for each frequent category, one for all others
+    date       days since 1970, and the place in the year; with times, also the time of day
+
+A column that has gaps gets one more number, which is 1 where the cell is empty.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from ofcl.data.files.cells import finite_number
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "--", "."}
+"""Words, in lower case, that stand for a missing value."""
+
+TRUE = {"true", "yes", "y", "t", "ja", "j", "wahr", "oui", "vrai", "si", "sí", "on"}
+FALSE = {"false", "no", "n", "f", "nein", "falsch", "non", "faux", "off"}
+BOOLEANS = TRUE | FALSE
+
+MOST_CATEGORIES = 50  # places of a column; rarer categories share one
+FEWEST_ROWS = 2  # of a category that gets a place of its own
+
+DATE_FORMATS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y",
+    "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y",
+)  # fmt: skip
+TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+ISO = "iso"
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[,. '\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*")
+_SPACES = str.maketrans("", "", " '\u00a0\u202f")
+
+
+@dataclass(frozen=True)
+class ColumnCode:
+    """The code of one column.
+
+    Args:
+        name: The name of the column.
+        kind: The kind of its cells.
+        decimal: The mark before the decimals of a number.
+        format: The format of dates, as `strptime` takes it; `iso`: any of ISO 8601.
+        times: Whether the dates have times of the day.
+        gaps: Whether empty cells get a number of their own that marks them.
+        fill: The number that stands for an empty cell.
+        categories: The categories with a place of their own.
+    """
+
+    name: str
+    kind: Literal["number", "boolean", "category", "date"]
+    decimal: Literal[".", ","] = "."
+    format: str = ""
+    times: bool = False
+    gaps: bool = False
+    fill: float = 0.0
+    categories: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many numbers a cell becomes."""
+        base = {"number": 1, "boolean": 1, "date": 5 if self.times else 3}
+        return base.get(self.kind, len(self.categories) + 1) + self.gaps
+
+    def read(self, cell: Any) -> float | str | None:
+        """Reads a cell.
+
+        Args:
+            cell: The value of the cell, a text or already of its type.
+
+        Returns:
+            A number, the name of a category, or None for an empty cell.
+
+        Raises:
+            ValueError: The cell is not of this kind; the message says what is wrong with it.
+        """
+        if is_missing(cell):
+            return None
+        if self.kind == "category":
+            return category_name(cell)
+        if self.kind == "boolean":
+            return _read_boolean(cell, self.name)
+        if self.kind == "date":
+            return _read_date(cell, self.format, self.name)
+        return read_decimal(cell, self.decimal, self.name)
+
+    def fitted(self, values: Sequence[Any]) -> ColumnCode:
+        """Returns the code with the gaps, the fill or the categories that values show.
+
+        Args:
+            values: Cells of the train rows, as `read` has read them.
+        """
+        present = [value for value in values if value is not None]
+        gaps = len(present) < len(values)
+        if self.kind == "category":
+            counts = sorted(Counter(present).items(), key=lambda item: (-item[1], item[0]))
+            frequent = [name for name, n in counts if n >= FEWEST_ROWS][:MOST_CATEGORIES]
+            return replace(self, gaps=gaps, categories=tuple(sorted(frequent)))
+        fill = 0.5 if self.kind == "boolean" else float(np.mean(present)) if present else 0.0
+        return replace(self, gaps=gaps, fill=fill)
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        """Turns cells into numbers (n, width).
+
+        Args:
+            values: The cells, as `read` has read them.
+        """
+        missing = np.array([value is None for value in values], dtype=bool)
+        if self.kind == "category":
+            places = {name: place for place, name in enumerate(self.categories)}
+            numbers = np.zeros((len(values), len(places) + 1))
+            for row, value in enumerate(values):
+                if value is not None:
+                    numbers[row, places.get(value, len(places))] = 1
+        else:
+            filled = [self.fill if value is None else value for value in values]
+            numbers = np.array(filled, dtype=np.float64).reshape(-1, 1)
+            if self.kind == "date":
+                numbers = np.concatenate([numbers, *self._cycles(numbers)], axis=1)
+        return np.concatenate([numbers, missing[:, None]], axis=1) if self.gaps else numbers
+
+    def _cycles(self, days: np.ndarray) -> list[np.ndarray]:
+        """Returns the place in the year and, with times, in the day, as points on a circle."""
+        periods = [365.2425, 1.0] if self.times else [365.2425]
+        angles = [2 * math.pi * days / period for period in periods]
+        return [turn(angle) for angle in angles for turn in (np.sin, np.cos)]
+
+    def scaled(self) -> np.ndarray:
+        """Says for each of its numbers whether it is standardised; marks and places are not."""
+        scaled = np.zeros(self.width, dtype=bool)
+        scaled[0] = self.kind in ("number", "date")
+        return scaled
+
+    def words(self) -> str:
+        """Describes the code in words."""
+        kind = {
+            "number": "a number" if self.decimal == "." else "a number with a decimal comma",
+            "boolean": "true or false",
+            "date": f"a date{' and time' if self.times else ''}",
+            "category": f"{len(self.categories)} categories",
+        }[self.kind]
+        return f"{self.name}: {kind}{', gaps are marked' if self.gaps else ''}"
+
+
+def is_missing(cell: Any) -> bool:
+    """Says whether a cell is empty, or has a word that stands for a missing value.
+
+    Args:
+        cell: The value of the cell.
+
+    >>> [is_missing(cell) for cell in (None, " ", "NA", "n/a", float("nan"), 0, "0", "none at all")]
+    [True, True, True, True, True, False, False, False]
+    """
+    if cell is None:
+        return True
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return isinstance(cell, str) and cell.strip().lower() in MISSING
+
+
+def category_name(cell: Any) -> str:
+    """Returns the name of a category: the cell as a text; 1 and 1.0 are one.
+
+    Args:
+        cell: The value of the cell.
+    """
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return " ".join(str(cell).split())
+
+
+def read_decimal(cell: Any, decimal: str, column: str) -> float:
+    """Reads a number that may have marks between its thousands.
+
+    Args:
+        cell: The value of the cell.
+        decimal: The mark before the decimals: a point or a comma.
+        column: The name of the column, for the message.
+
+    Raises:
+        ValueError: It is not a number of 32 bits.
+
+    >>> read_decimal("1,234.5", ".", "a"), read_decimal("1.234,5", ",", "a")
+    (1234.5, 1234.5)
+    """
+    if isinstance(cell, str):
+        text = cell.strip().translate(_SPACES)
+        if decimal == ",":
+            text = text.replace(".", "").replace(",", ".")
+        elif "," in text and has_thousands(text.split(".")[0]):
+            text = text.replace(",", "")
+        try:
+            return finite_number(float(text), column)
+        except ValueError as error:
+            if "could not convert" in str(error):
+                problem = f"column '{column}' is not a number but {cell[:40]!r}"
+                raise ValueError(problem) from None
+            raise
+    return finite_number(cell, column)
+
+
+def has_thousands(text: str) -> bool:
+    """Says whether a text is a whole number with marks between its thousands.
+
+    Args:
+        text: The text.
+
+    >>> [has_thousands(text) for text in ("1,234", "12,34", "1.234.567", "1234")]
+    [True, False, True, False]
+    """
+    return _THOUSANDS.fullmatch(text.strip()) is not None
+
+
+def date_format(cells: Sequence[Any]) -> str | None:
+    """Finds the format that all dates of a column have; None: they are no dates.
+
+    Args:
+        cells: Cells that are not empty.
+
+    >>> date_format(["31/12/2024", "01/02/2024"]), date_format(["12/31/2024"]), date_format(["7"])
+    ('%d/%m/%Y', '%m/%d/%Y', None)
+    """
+    if all(isinstance(cell, date) for cell in cells):
+        return ISO
+    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+    if len(texts) < len(cells) or not all(any(c.isdigit() for c in t) for t in texts):
+        return None
+    if all(len(text) >= len("2024-01-01") and _parses(text, ISO) for text in texts):
+        return ISO
+    formats = (day + time for day in DATE_FORMATS for time in TIME_FORMATS)
+    return next((form for form in formats if all(_parses(t, form) for t in texts)), None)
+
+
+def _parses(text: str, form: str) -> bool:
+    try:
+        _moment(text, form)
+    except ValueError:
+        return False
+    return True
+
+
+def _moment(cell: Any, form: str) -> datetime:
+    """Reads a date or a moment; moments with a time zone are brought to UTC."""
+    if isinstance(cell, datetime):
+        moment = cell
+    elif isinstance(cell, date):
+        moment = datetime(cell.year, cell.month, cell.day)
+    elif form == ISO:
+        moment = datetime.fromisoformat(str(cell).strip())
+    else:
+        moment = datetime.strptime(str(cell).strip(), form)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _read_date(cell: Any, form: str, column: str) -> float:
+    """Reads a date as days since 1970."""
+    try:
+        return _moment(cell, form).timestamp() / 86400
+    except (ValueError, OverflowError):
+        raise ValueError(f"column '{column}' is not a date but {str(cell)[:40]!r}") from None
+
+
+def _read_boolean(cell: Any, column: str) -> float:
+    """Reads a truth value as 1 or 0."""
+    if isinstance(cell, bool | int | float) and cell in (0, 1):
+        return float(cell)
+    word = str(cell).strip().lower()
+    if word not in BOOLEANS:
+        raise ValueError(f"column '{column}' is not true or false but {str(cell)[:40]!r}")
+    return float(word in TRUE)
