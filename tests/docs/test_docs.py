@@ -62,6 +62,25 @@ def test_names_in_the_package_exist(page):
         pkgutil.resolve_name(name)
 
 
+TABLE = (ROOT / "CONTRIBUTING.md").read_text()
+NAMED = [  # `NAME` and `OTHER` (`ofcl/module.py`…: the names are in the module
+    (name, path)
+    for names, path in re.findall(r"((?:`\w+`(?:, | and )?)+) \(`(ofcl/[\w/]+\.py)`", TABLE)
+    for name in re.findall(r"`(\w+)`", names)
+]
+
+
+@pytest.mark.parametrize(("name", "path"), NAMED)
+def test_names_are_in_the_modules_where_contributors_look_for_them(name, path):
+    assert re.search(rf"^ *(?:def |class )?{name}\b", (ROOT / path).read_text(), re.MULTILINE)
+
+
+def test_names_and_their_modules_are_found():
+    assert len(NAMED) > 15
+    assert ("build_aggregation", "ofcl/assembly/make_server.py") in NAMED
+    assert ("read_table", "ofcl/data/files/tables.py") in NAMED
+
+
 def paths_from_the_root(text):
     """Finds the paths in a page that begin with one of `FOLDERS`, wherever they stand."""
     return re.findall(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./-]*\w/?", text)
