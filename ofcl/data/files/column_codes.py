@@ -39,7 +39,7 @@ DATE_FORMATS = (
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 ISO = "iso"
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[,. '\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,. '\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*")
 _SPACES = str.maketrans("", "", " '\u00a0\u202f")
 
 
@@ -218,8 +218,8 @@ def has_thousands(text: str) -> bool:
     Args:
         text: The text.
 
-    >>> [has_thousands(text) for text in ("1,234", "12,34", "1.234.567", "1234")]
-    [True, False, True, False]
+    >>> [has_thousands(text) for text in ("1,234", "12,34", "1.234.567", "1234", "0,123")]
+    [True, False, True, False, False]
     """
     return _THOUSANDS.fullmatch(text.strip()) is not None
 

@@ -71,7 +71,9 @@ def _number(name: str, cells: Sequence[Any]) -> ColumnCode | None:
     """Returns the code of a column of numbers; None if most of its cells are none."""
     if _most(cells, is_number):
         return ColumnCode(name, "number")
-    if _most(cells, _has_comma) and not _most(cells, lambda c: has_thousands(str(c))):
+    # One comma that cannot stand between thousands shows what all of them mean.
+    decimals = any("," in str(cell) and not has_thousands(str(cell)) for cell in cells)
+    if _most(cells, _has_comma) and decimals:
         return ColumnCode(name, "number", decimal=",")
     if _most(cells, lambda c: is_number(str(c).replace(",", "")) or has_thousands(str(c))):
         return ColumnCode(name, "number")
