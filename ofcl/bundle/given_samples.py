@@ -272,7 +272,7 @@ def _named(place: int, sample: Any, form: TableForm) -> Mapping[str, Any]:
         return sample
     cells = _plain(sample)
     if not isinstance(cells, list | tuple) or len(cells) != len(form.columns):
-        raise _problem(place, f"this model takes {form.words()}")
+        raise UnusableSample(place, f"this model takes {form.words()}")
     return dict(zip(form.columns, cells, strict=True))
 
 

@@ -19,6 +19,7 @@ from ofcl.cli.predict_command import predict
 from ofcl.cli.report_command import report
 from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_command import resume, run
+from ofcl.cli.serve_command import serve_model
 from ofcl.cli.show_command import show
 from ofcl.cli.terminal import err_console, say
 from ofcl.errors import OfclError
@@ -44,6 +45,7 @@ app.command()(compare)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(show)
+app.command("serve")(serve_model)
 app.command("list")(list_)
 app.command()(demo)
 app.command()(export)

@@ -16,6 +16,7 @@ The model itself is in `bundle/`; this room reads what is to be predicted and wr
     onnx_export      a model as an ONNX file
     torch_export     a model as a program of torch.export
     hub_export       a model on the Hugging Face hub
+    service/         a model over HTTP
     …
 
 May import everything but the command line.
