@@ -113,6 +113,8 @@ def protocol_of(dataset: str, protocol: str) -> dict[str, Any]:
     """
     if dataset == "fashion-mini" and protocol == "sound":  # as in `ofcl demo` when it was `sound`
         return {"protocol": protocol, "burn_in": 5, "steps": 1, "width": 8}
+    if dataset == "fashion-mini" and protocol == "strong":  # as in `ofcl demo`
+        return {"protocol": protocol, "model": "mlp"}
     return {"protocol": protocol}
 
 
