@@ -160,7 +160,7 @@ def _recipe(model: str, rich: bool) -> dict[str, Any]:
     if model == "convnet":
         recipe |= {"distil": 0.5, "previous": 0.25, "adam_lr": 0.001, "width": 40}
     else:
-        recipe |= {"distil": 0.0, "previous": 0.4}
+        recipe |= {"distil": 0.5, "previous": 0.4, "precision": "bfloat16"}
     if rich:
         recipe |= {"augment": "strong", "contrast": 1.0}
     return recipe

@@ -119,6 +119,7 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         contrast=Contrast(settings.contrast, settings.temperature) if settings.contrast else None,
         distillation=Distillation(model, settings.distil) if settings.distil else None,
         test_first=settings.test_first or bool(settings.streams),
+        precision=getattr(torch, settings.precision),
     )
 
 

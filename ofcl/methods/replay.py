@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ofcl.compute.batching import batchable
 from ofcl.compute.cuda_graphs import Captured
 from ofcl.compute.optimizers import descend
+from ofcl.compute.precision import computing_in
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.methods.distillation import Distillation
@@ -51,11 +52,12 @@ class Replay:
         augmented: `new`: the augmentation changes the new samples, in the steps after the first;
             `all`: it changes all samples in all steps.
         contrast: The supervised contrastive term; None: there is none. With an augmentation of all
-            samples, it compares two views of each.
+            samples, it compares two views of each, and both are classified.
         distillation: The term that keeps predictions near the global model's; None: there is none.
         penalty: FedProx's term; None: there is none.
         test_first: Whether a mini-batch is tested before it is learned, by a forward in evaluation
             mode; otherwise the logits of the first gradient step are its test.
+        precision: The precision of the network in gradient steps on a GPU.
     """
 
     model: nn.Module
@@ -72,9 +74,11 @@ class Replay:
     distillation: Distillation | None = None
     penalty: ProximalTerm | None = None
     test_first: bool = False
+    precision: torch.dtype = torch.float32
 
     def __post_init__(self) -> None:
-        self._captured = Captured(self.take_steps, next(self.model.parameters()).device)
+        self._device = next(self.model.parameters()).device
+        self._captured = Captured(self.take_steps, self._device)
         changes_all = self.augment is not None and self.augmented == "all"
         self.views = 2 if changes_all and self.contrast is not None else 1
         drawn = self.steps * self.views if changes_all else self.steps - 1  # the first is unchanged
@@ -189,7 +193,8 @@ class Replay:
         """
         if self.distillation is None or new == n:
             return inputs.new_empty(self.steps, 0)
-        return self.distillation.targets(inputs[:, new:n])
+        with computing_in(self.precision, self._device):
+            return self.distillation.targets(inputs[:, new:n]).float()
 
     def _step_loss(
         self, seen: Tensor, labels: Tensor, new: int, current: Tensor
@@ -205,13 +210,14 @@ class Replay:
         Returns:
             The logits of the first view (n, classes), and the loss.
         """
-        if self.contrast is None:
-            logits = self.model(seen)
-            return logits, self.loss(logits, labels, new, current)
-        features: Tensor = self.model.features(seen)  # type: ignore[operator]
-        logits = self.model.head(features[: len(labels)])  # type: ignore[operator]
-        loss = self.loss(logits, labels, new, current)
-        return logits, loss + self.contrast(features, labels.repeat(self.views))
+        with computing_in(self.precision, self._device):
+            if self.contrast is None:
+                logits = self.model(seen).float()
+                return logits, self.loss(logits, labels, new, current)
+            features: Tensor = self.model.features(seen).float()  # type: ignore[operator]
+        logits = self.model.head(features).view(self.views, len(labels), -1)  # type: ignore[operator]
+        loss = self.loss(logits, labels.expand(self.views, -1), new, current).mean()
+        return logits[0], loss + self.contrast(features, labels.repeat(self.views))
 
     def seen(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
         """Returns the inputs of all steps: new samples, then replayed ones, then second views.

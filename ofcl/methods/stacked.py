@@ -194,11 +194,15 @@ class Stack:
             The logits of the first view (learners, n, classes), and the losses (learners,).
         """
         features = MLP.stacked_features(self._weights, x)
-        logits = MLP.stacked_head(self._weights, features[:, : labels.shape[1]])
-        loss = alike.loss(logits, labels, new, current)
+        logits = MLP.stacked_head(self._weights, features)
+        logits = logits.unflatten(
+            1, (alike.views, labels.shape[1])
+        )  # (learners, views, n, classes)
+        of_views = labels.unsqueeze(1).expand(-1, alike.views, -1)
+        loss = alike.loss(logits, of_views, new, current.unsqueeze(1)).mean(1)
         if alike.contrast is not None:
             loss = loss + alike.contrast(features, labels.repeat(1, alike.views))
-        return logits, loss
+        return logits[:, 0], loss
 
     def _descend(self, loss: Tensor, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """Takes one gradient step of all learners, each with its own optimiser.

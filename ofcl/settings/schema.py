@@ -215,6 +215,9 @@ class Settings(BaseModel):
         "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
     )
     steps: int = Field(3, ge=1, description="gradient steps a mini-batch")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the network in gradient steps on a GPU; a CPU has float32"
+    )
     test_first: bool = Field(
         False, description="test a mini-batch in evaluation mode before it is learned; streams do"
     )

@@ -50,12 +50,16 @@ def test_few_samples_get_more_steps_and_rounds_and_the_plain_loss():
 def test_the_network_suits_the_number_and_the_size_of_images(each, side, model, augment, contrast):
     chosen = fitted(images(each, side))
     assert (chosen.model, chosen.augment, chosen.contrast) == (model, augment, contrast)
+    many = model == "slim-resnet18"
+    assert chosen.precision == ("bfloat16" if many else "float32")
+    assert (chosen.distil, chosen.previous) == (0.5, 0.4) or not many
 
 
 @pytest.mark.parametrize("each", [20, 800])
 def test_settings_that_are_given_are_never_chosen(each):
     given = {"q": 7, "steps": 2, "loss": "ce", "distil": 0.25, "previous": 0.5, "width": 3,
-             "augment": "flip-shift", "contrast": 0.125, "adam_lr": 0.02}  # fmt: skip
+             "augment": "flip-shift", "contrast": 0.125, "adam_lr": 0.02,
+             "precision": "float32"}  # fmt: skip
     for model in ("mlp", "slim-resnet18", "convnet"):
         chosen = fitted(images(each), model=model, **given)
         assert {name: getattr(chosen, name) for name in given} == given

@@ -138,6 +138,23 @@ def test_captured_steps_of_the_stronger_recipe_are_the_plain_ones(
             assert torch.allclose(value, theirs[name], rtol=1e-3, atol=1e-4), name
 
 
+def test_captured_steps_in_bfloat16_are_the_plain_ones_and_near_those_in_float32(
+    monkeypatch, full_precision, images
+):
+    values = {**TINY_IMAGES, "method": "cbr", "loss": "ace", "replay": "all", "augment": "strong",
+              "augmented": "all", "contrast": 0.5, "distil": 0.5, "lr": 1e-3, "device": "cuda",
+              "precision": "bfloat16"}  # fmt: skip
+    exact = losses_and_model({**values, "precision": "float32"}, images)
+    captured = losses_and_model(values, images)
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = losses_and_model(values, images)
+    assert torch.allclose(captured[0], plain[0], rtol=1e-2)
+    assert torch.allclose(captured[0], exact[0], rtol=5e-2)
+    assert not torch.equal(captured[0], exact[0])
+    for model in captured[1]:
+        assert all(value.dtype == torch.float32 for value in model.values())
+
+
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize("rescore", ["at-risk", "every-round"])
 def test_captured_scores_are_the_plain_ones(monkeypatch, full_precision, images, rescore, mode):

@@ -9,6 +9,8 @@ import ofcl
 from ofcl import Run, make_settings
 from ofcl.data.stream import Batch
 from ofcl.methods.augmentations import BRIGHTNESS, CONTRAST, FlipAndRotate, FlipAndShift, Noise
+from ofcl.methods.losses import members
+from ofcl.models.head import outputs
 from ofcl.seeds import generator
 from ofcl.testing import check_change
 from tests.conftest import TINY, TINY_IMAGES
@@ -140,3 +142,26 @@ def test_a_run_of_all_of_it_stops_anywhere_and_ends_alike(tmp_path, blobs, image
 def test_yes_and_no_of_earlier_settings_files_are_names_now():
     assert make_settings({"augment": True}).augment == "flip-rotate"
     assert make_settings({"augment": False}).augment == "none"
+
+
+def test_both_views_are_classified(images):
+    change = {"augment": "flip-shift", "augmented": "all", "contrast": 0.5}
+    learner = learner_with(images, TINY_IMAGES, **change)
+    x, y = learner.seen(lesson_of(learner, images))
+    current = members([0, 1], of=outputs(learner.model))
+    learner.model.train()
+    logits, loss = learner._step_loss(x[0], y[0], 5, current)
+    features = learner.model.features(x[0])
+    one, other = learner.model.head(features).split(10)
+    assert torch.allclose(logits, one, atol=1e-5)
+    classified = (learner.loss(one, y[0], 5, current) + learner.loss(other, y[0], 5, current)) / 2
+    whole = classified + learner.contrast(features, y[0].repeat(2))
+    assert torch.allclose(loss, whole, rtol=1e-5)
+
+
+def test_a_cpu_computes_in_float32_whatever_the_precision(images):
+    results = [
+        ofcl.run(images, **TINY_IMAGES, method="er", precision=precision, device="cpu")
+        for precision in ("float32", "bfloat16")
+    ]
+    assert results[0].anytime_loss == results[1].anytime_loss

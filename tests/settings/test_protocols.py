@@ -270,6 +270,7 @@ def test_task_order(protocol):
 OWN_ROWS = {
     "protocol", "fit", "method", "replay", "replay_ratio", "loss", "augment", "augmented",
     "contrast", "distil", "closing_round", "model", "width", "burn_in", "previous", "steps", "q",
+    "precision",
 }  # fmt: skip
 """The settings of the rows in which `strong` is not `sound`."""
 
