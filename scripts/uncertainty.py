@@ -32,7 +32,7 @@ from ofcl.assembly.dealing import Loader, arrivals, build_shares
 from ofcl.data.noise import noisy_train
 from ofcl.evaluation import metrics
 from ofcl.report.significance import Difference, paired_difference
-from ofcl.settings.files import PROTOCOLS
+from ofcl.settings.files import PROTOCOLS, parse_override
 
 WEIGHTED = {"keep": "weighted", "rescore": "on-arrival"}
 RESCORED = {"keep": "weighted", "rescore": "every-round"}
@@ -85,13 +85,16 @@ JOB = ("dataset", "protocol", "memory", "noise", "method", "seed")
 """The values that tell one run from another."""
 
 
-def settings_of(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any]:
+def settings_of(
+    job: dict[str, Any], data: str | None, device: str, given: dict[str, Any]
+) -> dict[str, Any]:
     """Returns the settings of a run by name.
 
     Args:
         job: The values in `JOB`, which tell one run from another.
         data: The folder of the datasets' files; None: where `ofcl` looks for datasets.
         device: The device for images; vectors are learned on the CPU.
+        given: Settings of all runs that the command line gives.
     """
     name = job["dataset"]
     values: dict[str, Any] = {"dataset": name, "data_root": data}
@@ -101,7 +104,7 @@ def settings_of(job: dict[str, Any], data: str | None, device: str) -> dict[str,
     values |= METHODS[job["method"]] | NOISE[job["noise"]]
     # A network for vectors is faster on a core than on a GPU, and there are more cores.
     where = device if name in IMAGES else "cpu"
-    return values | {"memory": job["memory"], "seed": job["seed"], "device": where}
+    return values | {"memory": job["memory"], "seed": job["seed"], "device": where} | given
 
 
 def protocol_of(dataset: str, protocol: str) -> dict[str, Any]:
@@ -121,16 +124,19 @@ def protocol_of(dataset: str, protocol: str) -> dict[str, Any]:
 LOAD = Loader()  # of this process: runs that follow each other read a dataset once
 
 
-def run_one(job: dict[str, Any], data: str | None, device: str) -> dict[str, Any]:
+def run_one(
+    job: dict[str, Any], data: str | None, device: str, given: dict[str, Any]
+) -> dict[str, Any]:
     """Runs one job; returns its values and results, which become a line of the file.
 
     Args:
         job: The values in `JOB`, which tell one run from another.
         data: The folder of the datasets' files; None: where `ofcl` looks for datasets.
         device: The device for images; vectors are learned on the CPU.
+        given: Settings of all runs that the command line gives.
     """
     torch.set_num_threads(1)
-    values, began = settings_of(job, data, device), time.perf_counter()
+    values, began = settings_of(job, data, device, given), time.perf_counter()
     run = Run(make_settings(values), load=LOAD)
     for _ in run:
         pass
@@ -236,7 +242,8 @@ def run_all(options: argparse.Namespace) -> None:
         if options.out.stat().st_size and not options.out.read_text().endswith("\n"):
             file.write("\n")  # the last line was cut off; the next one begins anew
         began = time.perf_counter()
-        asked = {pool.submit(run_one, job, options.data, options.device): job for job in jobs}
+        where, given = (options.data, options.device), dict(map(parse_override, options.set))
+        asked = {pool.submit(run_one, job, *where, given): job for job in jobs}
         for n, done in enumerate(as_completed(asked), 1):
             name = ", ".join(map(str, asked[done].values()))
             if (error := done.exception()) is not None:
@@ -375,6 +382,12 @@ def main() -> None:
     run.add_argument("--workers", type=int, default=1, help="processes; default: 1")
     run.add_argument("--device", default="auto", help="of images; vectors are learned on the CPU")
     run.add_argument("--data", help="folder of the datasets' files")
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        help="a setting of all runs, key=value; may be repeated",
+    )
     run.add_argument("--out", type=Path, required=True, help="file of the results, JSON lines")
     run.set_defaults(command=run_all)
     tables = commands.add_parser("tables", help="prints tables of what was run")

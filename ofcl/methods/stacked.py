@@ -195,9 +195,7 @@ class Stack:
         """
         features = MLP.stacked_features(self._weights, x)
         logits = MLP.stacked_head(self._weights, features)
-        logits = logits.unflatten(
-            1, (alike.views, labels.shape[1])
-        )  # (learners, views, n, classes)
+        logits = logits.view(len(labels), alike.views, labels.shape[1], -1)
         of_views = labels.unsqueeze(1).expand(-1, alike.views, -1)
         loss = alike.loss(logits, of_views, new, current.unsqueeze(1)).mean(1)
         if alike.contrast is not None:
