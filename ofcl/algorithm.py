@@ -59,6 +59,17 @@ class Engine(Protocol):
             clients: The numbers of the clients.
         """
 
+    def survey(self, global_model: Tensors, clients: Sequence[int]) -> list[Update]:
+        """Asks clients that are `between_tasks` for the features of their memories.
+
+        Args:
+            global_model: The global model, which computes the features.
+            clients: The numbers of the clients.
+
+        Returns:
+            The surveys of those that have answered (`Client.survey`), in their order.
+        """
+
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Ends the communication point of all clients, which learn on at the next `learn`.
 
@@ -142,8 +153,9 @@ def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
     """Takes one of the two steps at the end of a task, which all clients have reached.
 
     The first call for a task holds its closing round, in which all these clients take part. The
-    second call lets the method hand out tensors for the next task, and the clients go on. If the
-    clients are too few for a round, the first call does what the second would.
+    second call surveys the clients' memories if the model predicts by prototypes, and hands out
+    tensors that the method or the prototypes need; the clients go on. If the clients are too few
+    for a round, the first call does what the second would.
 
     Args:
         engine: Where the clients run.
@@ -157,6 +169,9 @@ def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
         server.closing = True
         if server.enough(clients):
             return _round(engine, server, clients)
+    surveys = engine.survey(server.model, clients) if server.surveys else []
+    server.take_survey(surveys)
     handed = server.end_task()
     engine.begin_task(server.model, clients, handed)
-    return TaskEnded(server.task, len(clients) * nbytes(handed))
+    sent = sum(survey.nbytes for survey in surveys)
+    return TaskEnded(server.task, len(clients) * nbytes(handed), sent)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ofcl.compute.devices import all_to_device
 from ofcl.compute.foreach import move_towards
@@ -21,6 +23,7 @@ from ofcl.evaluation.held_out import (
 )
 from ofcl.events import Evaluated, Event, Remembered
 from ofcl.methods.learner import Learner
+from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
 from ofcl.privacy import Privacy
 from ofcl.seeds import generator
@@ -79,12 +82,15 @@ class Sharing:
             parameters. `reset`: they are never sent, and the global ones (0 and 1) are mixed in.
             `local`: each client keeps its own.
         privacy: How updates are clipped and made noisy; None: they are sent as they are.
+        features: Whether a survey tells the sums of the features of its memory, class by class; if
+            not, it tells zeros.
     """
 
     class_counts: bool = False
     mixing: float = 1.0
     batchnorm: Literal["average", "reset", "local"] = "average"
     privacy: Privacy | None = None
+    features: bool = False
 
 
 class Outcome(NamedTuple):
@@ -126,6 +132,7 @@ class Client:
         sharing: What it sends, and how it takes the global model.
         tasks: How many tasks there are; None: its last task ends when the stream ends.
         barrier: Where it waits for the others when it has ended a task (`Barrier`).
+        classifier: How a model predicts when it is tested (`Classifier`).
         seed: The run's seed.
     """
 
@@ -140,6 +147,7 @@ class Client:
         sharing: Sharing = Sharing(),  # noqa: B008 (it is frozen)
         tasks: int | None = None,
         barrier: Barrier = "none",
+        classifier: Classifier = "head",
         seed: int = 0,
     ) -> None:
         self.number, self.learner, self.model = number, learner, learner.model
@@ -147,11 +155,13 @@ class Client:
         self.task, self.waiting, self.finished = 0, False, False
         self.between_tasks, self._barrier = False, barrier
         self._closed = False  # whether the closing round of its task is over
+        self._is_global = False  # whether its model is the global one, unchanged
         self.begun = 0  # tasks that it was let begin, or be tested on, after waiting
         self.learned = 0  # mini-batches
         self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
-        self._held_out, self._sharing = held_out, sharing
+        self._held_out, self._sharing, self._classifier = held_out, sharing, classifier
+        self._prototypes: Tensors = {}  # of the global model that it is tested with next
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
         self._seen: list[list[int]] = []  # the classes of the tasks before
@@ -207,7 +217,7 @@ class Client:
         Returns:
             The mini-batch, and the classes of its task that have come so far, in order.
         """
-        batch = next(self.stream)
+        batch, self._is_global = next(self.stream), False
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
         self._classes.update(batch.y.tolist())
@@ -249,8 +259,9 @@ class Client:
             self.between_tasks = True
             return None
         self._seen.append(sorted(self._classes))
-        test = self._held_out.test.hits(self.model, self._seen)
-        validation = self._held_out.validation.hits(self.model, self._seen)
+        model = self._predicting(self._prototypes if self._is_global else {})
+        test = self._held_out.test.hits(model, self._seen)
+        validation = self._held_out.validation.hits(model, self._seen)
         of_global = self._test_global(global_model)
         confusions = count_confusions(of_global) if self._in_last_task() else []
         event = Evaluated(
@@ -258,7 +269,7 @@ class Client:
         )
         if not self._closed:
             self.learner.end_task()
-        self.finished, self._closed = self._in_last_task(), False
+        self.finished, self._closed, self._prototypes = self._in_last_task(), False, {}
         self.task += 1
         self.between_tasks = self._barrier == "after-test" and not self.finished
         if not self.between_tasks:
@@ -283,12 +294,43 @@ class Client:
         Returns:
             The predictions for the test samples of each task so far.
         """
+        with self._as_global(global_model):
+            return self._held_out.test.predictions(self._predicting(self._prototypes), self._seen)
+
+    @contextmanager
+    def _as_global(self, global_model: Tensors) -> Iterator[None]:
+        """Gives its model the weights of the global model, and at the end its own again."""
         self.grow(width(global_model))  # it may have missed the round in which a class came
         own = {name: value.detach().clone() for name, value in self._mixed.items()}
         copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))
-        predictions = self._held_out.test.predictions(self.model, self._seen)
-        copy_tensors(self._mixed, own)
-        return predictions
+        try:
+            yield
+        finally:
+            copy_tensors(self._mixed, own)
+
+    def _predicting(self, known: Tensors) -> nn.Module:
+        """Returns its model as it predicts when it is tested.
+
+        Args:
+            known: The prototypes of the model's features; {}: those of its own memory are used.
+        """
+        return as_tested(self.model, self._classifier, self.learner.memory, known)
+
+    def survey(self, global_model: Tensors) -> Update:
+        """Adds up the features of its memory for the server, which makes prototypes of them.
+
+        Args:
+            global_model: The global model, which computes the features.
+
+        Returns:
+            An update without a model. Its extras are the sums and counts of `feature_sums`; all are
+            zero if the client keeps them back (`Sharing.features`).
+        """
+        with self._as_global(global_model):
+            sums = memory_sums(self.model, self.learner.memory)
+        if not self._sharing.features:
+            sums = {name: torch.zeros_like(value) for name, value in sums.items()}
+        return Update(self.number, {}, self._classes.total(), {}, sums)
 
     def remembered(self, now: bool = False) -> list[Event]:
         """Tells how its memory is composed, if it has learned enough since it last did.
@@ -346,6 +388,7 @@ class Client:
         self.learner.before_round()
         theirs = [global_model[name] for name in self._mixed]
         move_towards(list(self._mixed.values()), theirs, self._sharing.mixing)
+        self._is_global = self._sharing.mixing == 1.0
         if self._sharing.privacy is not None:
             self._measure_from(global_model)
         self.learner.after_round(global_model)
@@ -362,6 +405,7 @@ class Client:
                 part.
         """
         self.learner.receives(global_model, handed)
+        self._prototypes = handed if self._classifier == "nearest-mean" else {}
         self.begun += 1
         self.between_tasks = False
         if self._barrier == "after-test":
@@ -388,6 +432,8 @@ class Client:
             "finished": self.finished,
             "between_tasks": self.between_tasks,
             "closed": self._closed,
+            "is_global": self._is_global,
+            "prototypes": self._prototypes,
             "begun": self.begun,
             "learned": self.learned,
             "told": self._counted,
@@ -403,8 +449,8 @@ class Client:
         """
         self.grow(width(state["model"]))
         self.model.load_state_dict(state["model"])
+        device = next(self.model.parameters()).device
         if "released" in state:
-            device = next(self.model.parameters()).device
             self._start = all_to_device(state["start"], device)
             self.released = int(state["released"])
             self._noise.set_state(state["noise"])
@@ -415,6 +461,8 @@ class Client:
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])
         self._closed = bool(state.get("closed", False))
+        self._is_global = bool(state.get("is_global", False))
+        self._prototypes = all_to_device(state.get("prototypes", {}), device)
         self.begun = int(state.get("begun", self.task - self.between_tasks))
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._counted = int(state.get("told", self.learned))

@@ -108,10 +108,12 @@ class TaskEnded:
     Args:
         task: How many tasks have ended for all clients so far.
         bytes_received: Bytes that all clients have received besides the model, together.
+        bytes_sent: Bytes that all clients have sent for it, together: features of their memories.
     """
 
     task: int
     bytes_received: int
+    bytes_sent: int = 0
 
 
 @dataclass(frozen=True)

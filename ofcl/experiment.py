@@ -224,7 +224,7 @@ class Run:
             if learned_together:
                 with explained(self.directory.path):
                     write_folder(self.bundle(finished=True), self.directory.path / FINAL)
-            model = self.server.model if learned_together else None
+            model = self.server.model | self.server.prototypes if learned_together else None
             self.directory.save_result(self.result(), model)
 
     def _save_model_of_task(self, task: int) -> None:

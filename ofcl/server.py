@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from ofcl.aggregation import Aggregation, fedavg, mix
+from ofcl.compute.devices import all_to_device
 from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
+from ofcl.models.prototypes import prototypes
 from ofcl.privacy import clipped
 from ofcl.seeds import numpy_generator
 from ofcl.state import State, Tensors
@@ -34,6 +36,8 @@ class Server:
         clip_norm: The largest distance of an update from the global model; an update that is
             farther away is pulled back. None: any distance is allowed.
         part: The server's part of a generative method; None: the method has none.
+        surveys: Whether, at the end of a task, clients are asked for the features of their memories
+            (`take_survey`).
         seed: The run's seed, for the draws of clients and for the outputs of new classes.
     """
 
@@ -49,11 +53,14 @@ class Server:
         dropout: float = 0.0,
         clip_norm: float | None = None,
         part: ServerPart | None = None,
+        surveys: bool = False,
         seed: int = 0,
     ) -> None:
         self.task, self._part = 0, part
         self.closing = False  # whether the closing round of the task is over
         self.model = {name: value.detach().clone() for name, value in model.items()}
+        self.surveys = surveys
+        self.prototypes: Tensors = {}  # of the global model as it is now; {}: there are none
         self.round = 0
         self._attempt = 0  # rounds that were tried, with enough clients or not
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
@@ -99,6 +106,7 @@ class Server:
         if not any(update.samples for update in updates):  # a task that was empty for all
             self.round += 1
             return self.model
+        self.prototypes = {}  # they were the old model's
         no_previous = self.round == 0 and self._previous_start == "none"
         updates = self._as_wide(updates)
         if self._clip_norm is not None:
@@ -114,14 +122,25 @@ class Server:
         self.round += 1
         return self.model
 
+    def take_survey(self, surveys: Sequence[Update]) -> None:
+        """Makes the prototypes of the global model from the features of the clients' memories.
+
+        They are those of one memory with all clients' samples (`models/prototypes.py`).
+
+        Args:
+            surveys: The surveys of the clients, made with the global model (`Client.survey`).
+        """
+        self.prototypes = prototypes([survey.extras for survey in surveys])
+
     def end_task(self) -> Tensors:
         """Ends a task for every client.
 
         Returns:
-            The tensors that the method hands out besides the model; empty if it is not generative.
+            The tensors that clients get besides the model: those that a generative method hands
+            out, or the prototypes. Often there are none.
         """
         self.task, self.closing = self.task + 1, False
-        return self._part.end_task(self.model) if self._part is not None else {}
+        return self._part.end_task(self.model) if self._part is not None else self.prototypes
 
     def pictures(self, each: int = 10, at_the_end: bool = False) -> dict[int, Tensor]:
         """Makes images with the generator of a generative method.
@@ -159,6 +178,7 @@ class Server:
             "task": self.task,
             "closing": self.closing,
             "attempt": self._attempt,
+            "prototypes": self.prototypes,
             "part": self._part.state() if self._part is not None else None,
         }
 
@@ -170,6 +190,8 @@ class Server:
         """
         for name, value in state["model"].items():
             self.model[name] = value.to(self.model[name])
+        device = next(iter(self.model.values())).device
+        self.prototypes = all_to_device(state.get("prototypes", {}), device)
         self.round, self._attempt = int(state["round"]), int(state["attempt"])
         self.task, self.closing = int(state["task"]), bool(state["closing"])
         if self._part is not None:

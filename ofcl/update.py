@@ -19,7 +19,8 @@ class Update:
         samples: How many samples of its current task the client has learned.
         classes: How many of these samples are of each class; empty if the aggregation does not
             need that.
-        extras: Tensors that a generative method sends besides the model.
+        extras: Tensors that a generative method sends besides the model; or sums of features, in a
+            survey (`Client.survey`), which has no tensors of the model.
     """
 
     client: int

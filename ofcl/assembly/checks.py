@@ -28,6 +28,12 @@ def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
     """
     _check_model(settings, dataset)
     _check_generator(settings, dataset)
+    if settings.classifier == "nearest-mean" and settings.closing_round == "none":
+        raise OfclError(
+            "classifier = 'nearest-mean' makes the server's prototypes when a task has ended for "
+            f"all; with closing_round = 'none' (protocol '{settings.protocol}') there is no such "
+            "moment: --set closing_round=task"
+        )
     if METHODS[settings.method].policy is not None and settings.memory < classes:
         raise OfclError(
             f"memory = {settings.memory} is smaller than the number of classes ({classes}); "
@@ -63,6 +69,7 @@ def check_settings(settings: Settings) -> None:
     if settings.engine == "flower" and settings.joint:
         raise OfclError("joint is a bound to compare with, for runs on one machine; parties learn "
                         "what comes to them, in its order")  # fmt: skip
+    _check_classifier(settings)
     name = settings.method
     if METHODS[name].generative is None:
         return
@@ -88,6 +95,22 @@ def check_settings(settings: Settings) -> None:
     if settings.loss != "ce" or settings.test_first:
         ignored = "loss" if settings.loss != "ce" else "test_first"
         raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
+
+
+def _check_classifier(settings: Settings) -> None:
+    """Raises an error if the settings' method cannot classify by the nearest mean."""
+    if settings.classifier == "head":
+        return
+    if METHODS[settings.method].policy is None:
+        raise OfclError(
+            "classifier = 'nearest-mean' needs remembered samples, of which "
+            f"{settings.method} has none: use a method with a memory, for example cbr"
+        )
+    if settings.dp_clip is not None:
+        raise OfclError(
+            "classifier = 'nearest-mean' sends sums of features without noise; with dp_clip use "
+            "classifier = 'head'"
+        )
 
 
 def _check_model(settings: Settings, dataset: Dataset) -> None:

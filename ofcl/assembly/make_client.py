@@ -52,6 +52,7 @@ def build_client(
         sharing=build_sharing(settings),
         tasks=tasks,
         barrier=build_barrier(settings),
+        classifier=settings.classifier,
         seed=settings.seed,
     )
 
@@ -91,7 +92,7 @@ def needs_class_counts(settings: Settings) -> bool:
 
 
 def build_sharing(settings: Settings) -> Sharing:
-    """Collects what clients send (class counts, privacy) and how they take the global model.
+    """Collects what clients send (class counts, features) and how they take the global model.
 
     Args:
         settings: The run's settings.
@@ -101,6 +102,7 @@ def build_sharing(settings: Settings) -> Sharing:
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
         privacy=Privacy(settings.dp_clip, settings.dp_noise) if settings.dp_clip else None,
+        features=settings.classifier == "nearest-mean" and settings.class_counts,
     )
 
 

@@ -35,6 +35,7 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         dropout=settings.dropout,
         clip_norm=settings.clip_norm,
         part=part,
+        surveys=settings.classifier == "nearest-mean",
         seed=settings.seed,
     )
 

@@ -19,6 +19,7 @@ from ofcl.engines.rejection import (
     Rejected,
     check_confusions,
     check_count,
+    check_feature_sums,
     check_finite,
     check_hits,
     check_label,
@@ -44,6 +45,7 @@ class Gate:
         most_tasks: The most tasks that a client may have.
         class_counts: Whether an update may hold counts of samples by class.
         extras: Whether an update must hold tensors besides the model.
+        most_remembered: The most samples that a client may remember; surveys tell their features.
         event_types: The types of events that a client may send.
     """
 
@@ -58,12 +60,14 @@ class Gate:
         most_tasks: int,
         class_counts: bool = False,
         extras: bool = False,
+        most_remembered: int = 10**9,
         event_types: tuple[type[Event], ...] = (Learned, Evaluated),
     ) -> None:
         self._model, self._known_classes, self._most_samples = model, classes, most_samples
         self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
         self._most_tasks, self._event_types = most_tasks, event_types
+        self._most_remembered = most_remembered
 
     @property
     def _classes(self) -> int:
@@ -116,8 +120,14 @@ class Gate:
             raise Rejected(
                 f"its status is {reply.status}, and {'no' if sends else 'an'} update came"
             )
+        surveyed = "survey" in request.steps
+        if surveyed and reply.status not in ("between-tasks", "asking"):
+            raise Rejected(f"it was asked for a survey, and its status is {reply.status}")
         if reply.update is not None:
-            self._check_update(reply.update, client)
+            if surveyed:
+                self._check_survey(reply.update, client)
+            else:
+                self._check_update(reply.update, client)
             check_count("number of samples", reply.update.samples, reply.learned * self._batch_size)
         self._check_labels(reply.labels)
         return reply
@@ -156,6 +166,21 @@ class Gate:
             check_finite(name, tensor)
         if update.extras:
             self._check_classes(update.extras)
+
+    def _check_survey(self, survey: Update, client: int) -> None:
+        """Rejects a survey whose sums of features cannot be right, or that has more than these.
+
+        Args:
+            survey: The survey in the reply (`Client.survey`).
+            client: The number of the client that must have made it.
+        """
+        check_same("client of the survey", survey.client, client)
+        check_count("number of samples", survey.samples, self._most_samples)
+        if survey.state or survey.classes:
+            raise Rejected("its survey has more than features")
+        most = max(self._classes, len(self._model[BIAS]))
+        width = self._model[WEIGHT].shape[1]
+        check_feature_sums(survey.extras, most, width, self._most_remembered)
 
     def _check_classes(self, extras: Tensors) -> None:
         """Rejects extras whose lists of current (`now`) and past classes (`past`) are wrong."""

@@ -252,6 +252,15 @@ class LocalEngine:
         """
         return [self._clients[number].update() for number in clients]
 
+    def survey(self, global_model: Tensors, clients: Sequence[int]) -> list[Update]:
+        """Asks clients that are `between_tasks` for the features of their memories.
+
+        Args:
+            global_model: The global model, which computes the features.
+            clients: The numbers of the clients.
+        """
+        return [self._clients[number].survey(global_model) for number in clients]
+
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Ends the communication point of all clients, which learn on at the next `learn`.
 

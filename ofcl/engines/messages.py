@@ -15,11 +15,12 @@ from ofcl.events import Event, from_json, to_json
 from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
 
-Step = Literal["take", "go-on", "begin-task"]
+Step = Literal["take", "go-on", "survey", "begin-task"]
 """A step that a client takes before it learns:
 
 take:        take the global model, or the share of it that the setting `mixing` asks for.
 go-on:       go on with its own model.
+survey:      answer with the features of its memory (`Client.survey`); nothing is learned.
 begin-task:  begin the next task, with the tensors that the server hands out for it.
 """
 
@@ -71,7 +72,8 @@ class Reply:
         learned: Mini-batches that the client has learned so far.
         released: Updates that have left the client so far.
         events: The events of all exchanges after the one that the request calls `seen`.
-        update: The client's update, at a communication point or at the end of a task; else None.
+        update: The client's update, at a communication point or at the end of a task; its survey if
+            the request asks for one; else None.
         labels: Labels that the client has met and that have no place (class) yet.
     """
 

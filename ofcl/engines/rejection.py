@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ofcl.data.files.labels import label_name
 from ofcl.errors import OfclError
+from ofcl.models.prototypes import SUMMED, SUMS
 
 LONGEST_LABEL = 200  # characters
 
@@ -90,6 +92,34 @@ def check_count(what: str, value: Any, most: int, least: int = 0) -> None:
     """
     if type(value) is not int or not least <= value <= most:
         raise Rejected(f"its {what} is {value!r}; expected {least} to {most}")
+
+
+def check_feature_sums(sums: Any, classes: int, features: int, remembered: int) -> None:
+    """Rejects sums of a memory's features that cannot be (`ofcl.models.prototypes`).
+
+    Features have length 1 or 0, so the sum of n of them is no longer than n.
+
+    Args:
+        sums: The value that came as sums and counts by name.
+        classes: How many classes there are at most.
+        features: How many numbers a sample's features have.
+        remembered: How many samples a client may remember.
+    """
+    if not isinstance(sums, dict) or sums.keys() != {SUMS, SUMMED}:
+        raise Rejected("its survey has not the tensors that were asked for")
+    of_class, counts = sums[SUMS], sums[SUMMED]
+    check_finite(SUMS, of_class)
+    check_finite(SUMMED, counts)
+    if of_class.dtype != torch.float or counts.dtype != torch.long:
+        raise Rejected("its sums or counts of features are of another type")
+    if counts.dim() != 1 or not 0 < len(counts) <= classes:
+        raise Rejected(f"'{SUMMED}' has the shape {tuple(counts.shape)}")
+    if of_class.shape != (len(counts), features):
+        raise Rejected(f"'{SUMS}' has the shape {tuple(of_class.shape)}")
+    if bool((counts < 0).any()) or int(counts.clamp(max=remembered + 1).sum()) > remembered:
+        raise Rejected(f"its counts of features cannot be; expected {remembered} at most in all")
+    if bool((of_class.norm(dim=1) > counts * (1 + 1e-3)).any()):
+        raise Rejected("a sum of features is longer than its samples allow")
 
 
 def check_finite(name: str, tensor: Any) -> None:

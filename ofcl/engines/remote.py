@@ -123,22 +123,29 @@ class RemoteEngine:
             if enough or all_done:
                 self._waited_for = []
                 return
-            if absent and absent != self._waited_for:
-                self._waited_for = absent
-                self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
+            self._tell_absent(absent)
 
-    def _ask(self, clients: Sequence[int], global_model: Tensors) -> list[int]:
+    def _tell_absent(self, absent: list[int]) -> None:
+        """Tells the user which clients are absent, unless it has told so last."""
+        if absent and absent != self._waited_for:
+            self._waited_for = absent
+            self._tell(f"waiting for {', '.join(self._names[client] for client in absent)}")
+
+    def _ask(
+        self, clients: Sequence[int], global_model: Tensors, then: Sequence[Step] = ()
+    ) -> list[int]:
         """Makes one exchange with some clients.
 
         Args:
             clients: The numbers of the clients.
             global_model: The global model, which every request carries.
+            then: Further steps, after those that each client has still to take.
 
         Returns:
             The numbers of the clients that have not answered, or whose answers were rejected.
         """
         self._save()
-        requests = {client: self._request(client, global_model) for client in clients}
+        requests = {client: self._request(client, global_model, then) for client in clients}
         answers = self._channel.exchange(requests)
         self._exchange += 1
         absent = []
@@ -152,9 +159,9 @@ class RemoteEngine:
             self._steps[client] = ["take", *self._steps[client][1:]]
         return absent
 
-    def _request(self, client: int, model: Tensors) -> Request:
+    def _request(self, client: int, model: Tensors, then: Sequence[Step]) -> Request:
         """Makes the next request to a client, with the global model (`model`)."""
-        steps = tuple(self._steps[client])
+        steps = (*self._steps[client], *then)
         handed = self._handed if "begin-task" in steps else {}
         return Request(self._run, self._exchange + 1, steps, model, handed, task=self._task,
                        seen=self._seen[client])  # fmt: skip
@@ -218,6 +225,27 @@ class RemoteEngine:
             clients: The numbers of the clients.
         """
         return [_to_device(self._updates[client], self._device) for client in clients]
+
+    def survey(self, global_model: Tensors, clients: Sequence[int]) -> list[Update]:
+        """Asks clients that are `between_tasks` for the features of their memories.
+
+        Those that are absent are asked again until as many have answered as a round needs.
+
+        Args:
+            global_model: The global model, which computes the features.
+            clients: The numbers of the clients.
+
+        Returns:
+            The surveys of those that have answered, in their order, on the server's device.
+        """
+        while True:
+            # An update of a model, which came before, has no extras.
+            missing = [client for client in clients if not self._updates[client].extras]
+            if len(clients) - len(missing) >= min(self._min_clients, len(clients)):
+                break
+            self._tell_absent(self._ask(missing, global_model, ["survey"]))
+        self._waited_for = []
+        return self.updates([client for client in clients if client not in missing])
 
     def receive(self, global_model: Tensors, clients: Sequence[int]) -> None:
         """Ends the communication point of all clients; the next requests tell them so.

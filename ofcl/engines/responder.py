@@ -125,10 +125,10 @@ class Responder:
         model = all_to_device(request.model, device)
         handed = all_to_device(request.handed, device)
         for step in request.steps:
-            if step != "begin-task":
+            if step in ("take", "go-on"):
                 engine.receive(model, [client.number] if step == "take" else [])
-            elif client.between_tasks and client.begun < request.task:  # if not, it has gone on
-                client.begin_task(model, handed)
+            elif step == "begin-task" and client.between_tasks and client.begun < request.task:
+                client.begin_task(model, handed)  # if not, it has gone on already
         events, failure = [], None
         try:
             for event in engine.learn(model):
@@ -180,8 +180,12 @@ class Responder:
             status = "between-tasks"
         elif client.finished:
             status = "finished"
-        sends = status in ("waiting", "between-tasks")
-        update = client.update() if sends else None
+        update = None
+        if "survey" in request.steps:
+            device = next(client.model.parameters()).device
+            update = client.survey(all_to_device(request.model, device))
+        elif status in ("waiting", "between-tasks"):
+            update = client.update()
         return Reply(
             run=request.run,
             exchange=request.exchange,

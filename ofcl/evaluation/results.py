@@ -92,6 +92,7 @@ class Summary:
             case Skipped():
                 self._skipped += 1
             case TaskEnded():
+                self._bytes_sent += event.bytes_sent
                 self._bytes_received += event.bytes_received
 
     def tested_by_all(self, clients: int, task: int) -> bool:

@@ -215,7 +215,7 @@ def communication(events: Iterable[PlainEvent]) -> list[Curve]:
 
     Args:
         events: The events `round`, and the events `taskended`, at which the server may hand out a
-            generator.
+            generator, or ask for features and hand out prototypes.
 
     Returns:
         Two curves, `sent` and `received`.

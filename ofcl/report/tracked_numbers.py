@@ -51,8 +51,10 @@ class Meter:
                         "bytes_sent": float(self._sent),
                         "bytes_received": float(self._received)}  # fmt: skip
             case TaskEnded():
+                self._sent += event.bytes_sent
                 self._received += event.bytes_received
-                return {"bytes_received": float(self._received)}
+                sent = {"bytes_sent": float(self._sent)} if event.bytes_sent else {}
+                return {**sent, "bytes_received": float(self._received)}
             case Evaluated():
                 return {**self._along_stream(), **_evaluated(event)}
         return {}

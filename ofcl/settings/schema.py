@@ -239,6 +239,12 @@ class Settings(BaseModel):
         0.0, ge=0, description="weight of the distillation from the last global model"
     )
 
+    classifier: Literal["head", "nearest-mean"] = Field(
+        "head",
+        description="how models predict when they are tested: by the head, or by the nearest mean "
+        "of the memory's features; clients then send sums of features by class",
+    )
+
     # Generative methods
     synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
     generator_steps: int = Field(

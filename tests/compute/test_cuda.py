@@ -39,6 +39,16 @@ def test_cuda_draws_and_learns_like_the_cpu(blobs, images, kind, method, protoco
     assert runs[0].result().rounds == runs[1].result().rounds > 0
 
 
+def test_prototypes_on_cuda_are_those_of_the_cpu(blobs):
+    values = {**TINY, "classifier": "nearest-mean", "closing_round": "task", "limit": 3}
+    runs = [Run(make_settings({**values, "device": device}), blobs) for device in ("cpu", "cuda")]
+    for run in runs:
+        list(run)
+    cpu, cuda = (run.server.prototypes for run in runs)
+    assert torch.equal(cpu["prototype_counts"], cuda["prototype_counts"].cpu())
+    assert torch.allclose(cpu["prototypes"], cuda["prototypes"].cpu(), atol=0.05)
+
+
 @pytest.mark.parametrize("method", ["er", "bi", "mfcl", "fedcil"])
 def test_resume_on_cuda(tmp_path, images, method):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
@@ -62,6 +72,7 @@ def test_resume_on_cuda(tmp_path, images, method):
         {"clip_norm": 1.0},
         {"method": "mfcl", "synthetic": 8, "generator_steps": 2},
         {"method": "fedcil", "synthetic": 8, "generator_steps": 2, "consolidation": 1},
+        {"classifier": "nearest-mean", "closing_round": "task"},
     ],
     ids=str,
 )
@@ -69,7 +80,8 @@ def test_what_comes_from_another_process_is_brought_to_the_device(tmp_path, imag
     settings = make_settings({**TINY_IMAGES, "method": "er", **change, "device": "cuda"})
     _, server, _ = remotely(tmp_path, settings, images)
     assert server.round > 0
-    assert all(value.is_cuda for value in server.model.values())
+    assert all(value.is_cuda for value in (server.model | server.prototypes).values())
+    assert bool(server.prototypes) == ("classifier" in change)
 
 
 def test_a_private_run_is_resumed_on_cuda(tmp_path, images):

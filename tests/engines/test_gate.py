@@ -10,7 +10,8 @@ from ofcl import make_settings
 from ofcl.algorithm import federate
 from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.engines.gate import Gate
-from ofcl.engines.rejection import Rejected
+from ofcl.engines.messages import Request, pack_update
+from ofcl.engines.rejection import Rejected, check_feature_sums
 from ofcl.engines.remote import RemoteEngine
 from ofcl.events import Evaluated, Learned, Remembered
 from ofcl.update import Update
@@ -25,11 +26,15 @@ def gate_of(settings, server, **change):
     return Gate(server.model, classes=lambda: 6, **how)
 
 
-@pytest.mark.parametrize("change", [{}, {"aggregation": "weighted"}, {"method": "none"}], ids=str)
+@pytest.mark.parametrize("change", [
+    {}, {"aggregation": "weighted"}, {"method": "none"},
+    {"classifier": "nearest-mean", "closing_round": "task"},
+], ids=str)  # fmt: skip
 def test_what_honest_clients_send_passes(tmp_path, blobs, change):
     settings = make_settings({**TINY, "method": "bi", "clients": 3, **change})
     gate = gate_of(settings, dataset_participants(settings, blobs).server,
-                   class_counts="aggregation" in change)  # fmt: skip
+                   class_counts="aggregation" in change,
+                   most_remembered=settings.memory)  # fmt: skip
     events, server, _ = remotely(tmp_path / "a", settings, blobs, gate=gate)
     plain, other, _ = remotely(tmp_path / "b", settings, blobs)
     assert_same(server.model, other.model)
@@ -55,6 +60,58 @@ def test_what_would_end_the_servers_run_is_rejected(blobs, classes, extras, prob
     else:
         with pytest.raises(Rejected, match=problem):
             gate._check_update(update, 0)
+
+
+SUMS, COUNTS = torch.tensor([[2.0, 0.0], [0.6, 0.8]]), torch.tensor([3, 1])
+
+
+@pytest.mark.parametrize(("change", "problem"), [
+    ({}, None),
+    ({"feature_sums": SUMS * torch.nan}, "'feature_sums' has values that are not finite"),
+    ({"feature_sums": SUMS.double()}, "of another type"),
+    ({"feature_counts": COUNTS.float()}, "of another type"),
+    ({"feature_counts": "many"}, "'feature_counts' has values that are not finite"),
+    ({"feature_sums": SUMS[:1]}, r"'feature_sums' has the shape \(1, 2\)"),
+    ({"feature_counts": torch.ones(7).long()}, r"'feature_counts' has the shape \(7,\)"),
+    ({"feature_counts": COUNTS[:, None]}, r"'feature_counts' has the shape \(2, 1\)"),
+    ({"feature_counts": torch.tensor([-1, 1])}, "expected 10 at most in all"),
+    ({"feature_counts": torch.tensor([10, 1])}, "expected 10 at most in all"),
+    ({"feature_counts": torch.tensor([2**62, 2**62])}, "expected 10 at most in all"),
+    ({"feature_counts": torch.tensor([1, 1])}, "longer than its samples allow"),
+    ({"more": SUMS}, "has not the tensors that were asked for"),
+])  # fmt: skip
+def test_sums_of_features_that_cannot_be_are_rejected(change, problem):
+    sums = {"feature_sums": SUMS, "feature_counts": COUNTS, **change}
+    if problem is None:
+        check_feature_sums(sums, 6, 2, 10)
+    else:
+        with pytest.raises(Rejected, match=problem):
+            check_feature_sums(sums, 6, 2, 10)
+
+
+@pytest.mark.parametrize(("asked", "change", "problem"), [
+    (True, {}, None),
+    (True, {"state": {"head.bias": torch.zeros(6)}}, "its survey has more than features"),
+    (True, {"classes": [[0, 1]]}, "its survey has more than features"),
+    (True, {"extras": {}}, "has not the tensors that were asked for"),
+    (True, {"client": 1}, "client of the survey"),
+    (False, {}, "its tensors are others"),
+], ids=str)  # fmt: skip
+def test_a_survey_passes_only_if_it_was_asked_for(blobs, asked, change, problem):
+    settings = make_settings({**TINY, "clients": 3})
+    parties = dataset_participants(settings, blobs)
+    survey = pack_update(parties.clients[0].survey(parties.server.model))
+    request = Request("run", 1, ("survey",) if asked else (), parties.server.model)
+    reply = {"run": "run", "exchange": 1, "client": 0, "status": "between-tasks", "learned": 0,
+             "released": 0, "events": [], "update": {**survey, **change}, "labels": []}  # fmt: skip
+    gate = gate_of(settings, parties.server)
+    if problem is None:
+        assert gate.passed(reply, request, 0).update.extras.keys() == survey["extras"].keys()
+        with pytest.raises(Rejected, match="asked for a survey, and its status is waiting"):
+            gate.passed({**reply, "status": "waiting"}, request, 0)
+    else:
+        with pytest.raises(Rejected, match=problem):
+            gate.passed(reply, request, 0)
 
 
 def spoil(state, draw):

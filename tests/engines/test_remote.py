@@ -12,7 +12,7 @@ from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.engines.remote import RemoteEngine
 from ofcl.engines.responder import OldRequest
 from ofcl.evaluation.results import summarise
-from ofcl.events import Evaluated, Learned, Round
+from ofcl.events import Evaluated, Learned, Round, TaskEnded
 from ofcl.state import flatten
 from tests.conftest import TINY, TINY_IMAGES
 from tests.support.remote import InProcessChannel, assert_same, locally, over_the_wire, remotely
@@ -34,6 +34,8 @@ PLAIN = {"model": "convnet", "width": 2}  # a fraction of a ResNet's time
     {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key", **PLAIN},
     {"method": "bi", "keep": "diverse", "replay_draw": "class", **PLAIN}, {"protocol": "strong"},
     {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0, **PLAIN},
+    {"protocol": "strong", "classifier": "nearest-mean", **PLAIN},
+    {"closing_round": "end", "classifier": "nearest-mean", "batchnorm": "local", "mixing": 0.5},
 ], ids=str)  # fmt: skip
 def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
@@ -42,6 +44,8 @@ def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change
     events, server = locally(settings, images)
     elsewhere, remote_server, _ = remotely(tmp_path, settings, images)
     assert_same(server.model, remote_server.model)
+    assert_same(server.prototypes, remote_server.prototypes)
+    assert bool(server.prototypes) == ("classifier" in change)
     assert result(elsewhere, settings) == result(events, settings)
     assert sum(isinstance(event, Round) for event in events) == server.round > 0
 
@@ -195,6 +199,77 @@ def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, aft
     events += federate(engine, again.server)
     assert events == whole
     assert_same(again.server.model, server.model)
+
+
+NEAREST = {**TINY, "method": "cbr", "clients": 3, "classifier": "nearest-mean",
+           "closing_round": "task"}  # fmt: skip
+
+
+@pytest.mark.parametrize("lost", [{0}, {0, 1, 2}], ids=str)
+def test_a_survey_that_is_lost_is_asked_for_again_or_left_out(tmp_path, blobs, lost):
+    class Loses(InProcessChannel):
+        """Loses the answers of some clients to the first survey."""
+
+        surveys = ()
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            if any("survey" in request.steps for request in requests.values()):
+                self.surveys += (sorted(requests),)
+                if len(self.surveys) == 1:
+                    return {k: answer for k, answer in answers.items() if k not in lost}
+            return answers
+
+    settings = make_settings(NEAREST)
+    _, plain, _ = remotely(tmp_path / "plain", settings, blobs)
+    events, server, post = remotely(tmp_path / "lost", settings, blobs, Loses, min_clients=2)
+    again = [] if lost == {0} else [[0, 1, 2]]  # two of three are enough
+    assert list(post.surveys) == [[0, 1, 2], *again, [0, 1, 2], [0, 1, 2]]
+    assert sum(isinstance(event, TaskEnded) for event in events) == 3
+    assert_same(server.prototypes, plain.prototypes)
+
+
+@pytest.mark.parametrize("survey", [1, 2])
+def test_a_server_that_is_killed_before_a_survey_asks_for_the_same(tmp_path, blobs, survey):
+    class Killed(Exception):
+        pass
+
+    class Dies(InProcessChannel):
+        """The server is killed when its request for a survey has been answered."""
+
+        surveys = 0
+
+        def exchange(self, requests):
+            answers = super().exchange(requests)
+            self.surveys += any("survey" in request.steps for request in requests.values())
+            if self.surveys == survey:
+                self.surveys = 99
+                raise Killed
+            return answers
+
+    settings, saved = make_settings(NEAREST), {}
+    _, server, _ = remotely(tmp_path / "whole", settings, blobs)
+    parties = dataset_participants(settings, blobs)
+    post = Dies(tmp_path / "parties", parties.settings, blobs)
+
+    def engine_of(parties):
+        def save():
+            saved.update(
+                over_the_wire({"engine": engine.state(), "server": parties.server.state()})
+            )
+
+        engine = RemoteEngine(3, post, run="run", tell=lambda _: None, save=save)
+        return engine
+
+    with pytest.raises(Killed):
+        list(federate(engine_of(parties), parties.server))
+    again = dataset_participants(settings, blobs)
+    engine = engine_of(again)
+    engine.load_state(saved["engine"])
+    again.server.load_state(saved["server"])
+    list(federate(engine, again.server))
+    assert_same(again.server.model, server.model)
+    assert_same(again.server.prototypes, server.prototypes)
 
 
 def test_another_run_begins_anew(tmp_path, blobs):

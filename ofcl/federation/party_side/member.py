@@ -154,8 +154,11 @@ class Member:
 
 
 def _in_words(run: str, terms: Terms) -> str:
-    """Describes a run in a line for the log: its method, memory and privacy."""
+    """Describes a run in a line for the log: its method, memory, privacy, features that leave."""
     settings = terms.settings
     clip, noise = settings.get("dp_clip"), settings.get("dp_noise")
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
-    return f"run {run}: {settings.get('method')}, memory {settings.get('memory')}, {private}"
+    nearest = settings.get("classifier") == "nearest-mean"
+    leaving = "; sums of its features by class will leave" if nearest else ""
+    memory = f"memory {settings.get('memory')}{leaving}"
+    return f"run {run}: {settings.get('method')}, {memory}, {private}"

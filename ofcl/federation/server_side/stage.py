@@ -299,4 +299,5 @@ def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
         most_tasks=MOST_TASKS if settings.streams else settings.tasks,
         class_counts=needs_class_counts(settings),
         extras=METHODS[settings.method].generative is not None,
+        most_remembered=settings.memory,
     )

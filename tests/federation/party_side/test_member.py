@@ -1,5 +1,7 @@
 """A party answers the server, and does not trust it."""
 
+import json
+
 import pytest
 import torch
 
@@ -89,6 +91,30 @@ def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path):
     updates = [Update(0, {"w": torch.tensor([1.0])}, 3, {0: 3}),
                Update(1, {"w": torch.tensor([4.0])}, 1, {})]  # fmt: skip
     assert torch.equal(weighted_fedavg(updates)["w"], fedavg(updates)["w"])
+
+
+def test_parties_make_prototypes_and_their_audit_files_name_the_sums(tmp_path):
+    nearest = {"classifier": "nearest-mean", "closing_round": "end"}
+    run, _ = hosted(tmp_path, InProcess(members(tmp_path)), {**SMALL, **nearest})
+    list(run)
+    _, server = locally(**nearest)
+    assert_same(run.server.prototypes, server.prototypes)
+    assert server.prototypes["prototype_counts"].sum() == 3 * SMALL["memory"]
+    lines = [json.loads(line) for line in
+             (tmp_path / "hospital-b" / "audit.jsonl").read_text().splitlines()]  # fmt: skip
+    told = [field for line in lines for field in line["fields"] if "extras." in field["field"]]
+    assert told == [
+        {"field": "update.extras.feature_sums", "type": "float32 [10, 16]", "bytes": 640},
+        {"field": "update.extras.feature_counts", "type": "int64 [10]", "bytes": 80},
+    ]
+
+
+def test_a_party_without_class_counts_keeps_back_its_features_too(tmp_path):
+    nearest = {**SMALL, "classifier": "nearest-mean", "closing_round": "end"}
+    parties = {**members(tmp_path), 1: member(tmp_path, 1, class_counts=False)}
+    run, _ = hosted(tmp_path, InProcess(parties), nearest)
+    list(run)
+    assert run.server.prototypes["prototype_counts"].sum() == 2 * SMALL["memory"]
 
 
 def test_the_noise_of_privacy_does_not_come_from_the_seed_that_the_server_knows(tmp_path):
