@@ -130,7 +130,11 @@ class Server:
         Args:
             surveys: The surveys of the clients, made with the global model (`Client.survey`).
         """
-        self.prototypes = prototypes([survey.extras for survey in surveys])
+        # A client may have met a class since the last round; the model has no output for it yet.
+        classes = width(self.model)
+        self.prototypes = prototypes(
+            [{name: t[:classes] for name, t in survey.extras.items()} for survey in surveys]
+        )
 
     def end_task(self) -> Tensors:
         """Ends a task for every client.

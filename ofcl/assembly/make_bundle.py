@@ -60,7 +60,7 @@ def build_bundle(
             settings.model, max(width(server.model), 1), settings.width, settings.hidden
         ),
         samples=participants.sample_form(),
-        classifier="head",
+        classifier="nearest-mean" if server.prototypes else "head",
         uncertainty=_copies(settings, participants.sample_form().kind),
         learned=Learned(
             settings=shareable(settings),
@@ -76,7 +76,7 @@ def build_bundle(
             licence=settings.licence,
         ),
     )
-    bundle = Bundle(description, server.model)
+    bundle = Bundle(description, server.model | server.prototypes)
     if not finished:
         return bundle
     curves = validation_curves(bundle, participants.clients)

@@ -8,6 +8,8 @@ from torch import nn
 from ofcl.bundle.description import Description
 from ofcl.errors import OfclError, unknown
 from ofcl.models import MODELS, ModelSize
+from ofcl.models.head import WEIGHT
+from ofcl.models.prototypes import COUNTS, PROTOTYPES, NearestMean
 from ofcl.seeds import private
 from ofcl.state import Tensors
 from ofcl.update import travelling
@@ -52,7 +54,33 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
         for key, value in own.items():
             value.copy_(tensors[key])
     # As in a run: images are faster with their channels last.
-    return module.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
+    module.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    if description.classifier == "head":
+        return module
+    return NearestMean(module, _prototypes(description, tensors, own[WEIGHT].shape[1]))
+
+
+def _prototypes(description: Description, tensors: Tensors, features: int) -> Tensors:
+    """Finds the prototypes among the weights, and checks them.
+
+    Args:
+        description: The description of the model.
+        tensors: The weights by name.
+        features: The number of inputs of the network's head.
+    """
+    means, counts = tensors.get(PROTOTYPES), tensors.get(COUNTS)
+    if means is None or counts is None:
+        raise OfclError(f"its weights lack '{PROTOTYPES}' or '{COUNTS}', by which it classifies")
+    outputs = description.network.outputs
+    if means.shape != (outputs, features) or means.dtype != torch.float:
+        raise OfclError(
+            f"its weight '{PROTOTYPES}' is {means.dtype} {tuple(means.shape)}; a network of these "
+            f"sizes has {torch.float} {(outputs, features)}"
+        )
+    known = counts.shape == (outputs,) and counts.dtype == torch.long and bool((counts >= 0).all())
+    if not known or not counts[: len(description.labels)].any() or not means.isfinite().all():
+        raise OfclError(f"its weights '{PROTOTYPES}' or '{COUNTS}' have values that cannot be")
+    return {PROTOTYPES: means, COUNTS: counts}
 
 
 def _build(description: Description) -> nn.Module:

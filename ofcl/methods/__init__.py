@@ -3,7 +3,7 @@
 The methods with a memory share one learner (`replay`) and differ only in the policy of their memory
 (`policies`). The generative methods have a learner and a part at the server of their own
 (`generative`); `learner` is the contract of both. A new method is a function in `policies`, or
-files in `generative`, and a line in `METHODS`.
+files in `generative`, and a line in `METHODS`. `nearest_mean` is another classifier than the head.
 
 May import `memory`, `uncertainty`, `models`, `data` and what is below them.
 """

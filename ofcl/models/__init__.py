@@ -5,6 +5,7 @@ resnet       for images; `norm` has its batch normalisation
 convnet      for images of which there are few
 generators   of the generative methods
 head         outputs for new classes
+prototypes   the nearest class mean, instead of a head
 
 A new model is a file here and a line in `MODELS`. May import `compute`, `state` and `seeds`.
 """

@@ -96,6 +96,14 @@ def prototypes(of_memories: Sequence[Tensors]) -> Tensors:
     return {PROTOTYPES: sums / counts.clamp(min=1).unsqueeze(1), COUNTS: counts}
 
 
+TEMPERATURE = 0.15
+"""Divides squared distances, so that their softmax can serve as probabilities.
+
+Of eight values it has about the best log-likelihood on 20 Newsgroups, `fashion-mini` and `digits`.
+Predictions do not depend on it.
+"""
+
+
 class NearestMean(nn.Module):
     """A model that predicts the class whose prototype is nearest to a sample's features.
 
@@ -107,7 +115,8 @@ class NearestMean(nn.Module):
     def __init__(self, model: nn.Module, prototypes: Tensors) -> None:
         super().__init__()
         self.model = model
-        self._means, self._counts = prototypes[PROTOTYPES], prototypes[COUNTS]
+        self.register_buffer(PROTOTYPES, prototypes[PROTOTYPES])
+        self.register_buffer(COUNTS, prototypes[COUNTS])
         self.train(model.training)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -117,9 +126,18 @@ class NearestMean(nn.Module):
             x: The samples (n, …).
 
         Returns:
-            (n, classes): the negative squared distance to each prototype; −∞ for classes without
-            one. The largest is the prediction, as with logits.
+            Logits (n, classes): the negative squared distance to each prototype, divided by
+            `TEMPERATURE`; −∞ for classes without one.
         """
-        features = unit_features(self.model, x)
-        distances = torch.cdist(features, self._means).square()
-        return (-distances).masked_fill(self._counts == 0, -torch.inf)
+        means, counts = self.get_buffer(PROTOTYPES), self.get_buffer(COUNTS)
+        distances = torch.cdist(unit_features(self.model, x), means).square()
+        return (-distances / TEMPERATURE).masked_fill(counts == 0, -torch.inf)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Computes the model's features (n, features), as they are.
+
+        Args:
+            x: The samples (n, …).
+        """
+        features: Tensor = self.model.features(x)  # type: ignore[operator]
+        return features

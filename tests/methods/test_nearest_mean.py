@@ -9,6 +9,7 @@ from ofcl import OfclError, Run, make_settings
 from ofcl.algorithm import federate
 from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.assembly.make_learner import build_model
+from ofcl.bundle.open_bundle import open_bundle
 from ofcl.engines.local import LocalEngine
 from ofcl.events import Evaluated, Round, TaskEnded
 from ofcl.methods.nearest_mean import as_tested
@@ -75,8 +76,37 @@ def test_it_learns_and_the_saved_model_predicts_what_the_result_says(tmp_path, b
     settings = dataset_participants(make_settings(values), blobs).settings
     model = build_model(settings, blobs)
     model.load_state_dict(saved)
-    right = NearestMean(model, means)(blobs.x_test).argmax(1) == blobs.y_test
-    assert 100 * right.float().mean().item() == pytest.approx(result.global_A)
+    predicted = NearestMean(model.eval(), means)(blobs.x_test).argmax(1)
+    assert 100 * (predicted == blobs.y_test).float().mean().item() == pytest.approx(result.global_A)
+    loaded = ofcl.load(tmp_path / "run")
+    assert loaded.description.classifier == "nearest-mean"
+    labels = [f"class {c}" for c in predicted.tolist()]
+    assert loaded.predict(blobs.x_test.numpy()).tolist() == labels
+    assert loaded.embed(blobs.x_test.numpy()).shape == (60, 16)
+
+
+@pytest.mark.parametrize(("change", "problem"), [
+    ({PROTOTYPES: torch.zeros(5, 16)}, r"'prototypes' is torch.float32 \(5, 16\)"),
+    ({PROTOTYPES: torch.zeros(6, 16).double()}, "'prototypes' is torch.float64"),
+    ({PROTOTYPES: torch.full((6, 16), torch.nan)}, "values that cannot be"),
+    ({COUNTS: torch.zeros(6).long()}, "values that cannot be"),
+    ({COUNTS: torch.full((6,), -1)}, "values that cannot be"),
+    ({COUNTS: torch.ones(5).long()}, "values that cannot be"),
+    ({COUNTS: None}, "lack 'prototypes' or 'prototype_counts'"),
+])  # fmt: skip
+def test_a_bundle_with_prototypes_that_cannot_be_is_refused(nearest_bundle, change, problem):
+    tensors = {**nearest_bundle.tensors, **change}
+    tensors = {name: value for name, value in tensors.items() if value is not None}
+    with pytest.raises(OfclError, match=problem):
+        open_bundle(nearest_bundle._replace(tensors=tensors))
+
+
+@pytest.fixture(scope="module")
+def nearest_bundle(blobs):
+    run = Run(make_settings({**NEAREST, "limit": 3}), blobs)
+    for _ in run:
+        pass
+    return run.bundle()
 
 
 def test_learning_is_the_same_and_the_head_has_no_prototypes(blobs):

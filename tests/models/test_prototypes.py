@@ -69,5 +69,6 @@ def test_the_nearest_prototype_is_predicted_and_never_a_class_without_one(traini
     assert nearest.training == model.training == training
     scores = nearest(torch.tensor([[7.0, 0.0], [0.0, 9.0], [0.0, 0.0]]))
     expected = [[-0.2, -torch.inf, -1.25], [-1.0, -torch.inf, -0.25], [-0.8, -torch.inf, -0.25]]
-    assert torch.allclose(scores, torch.tensor(expected))
+    assert torch.allclose(scores * 0.15, torch.tensor(expected))
+    assert torch.equal(nearest.features(X), X)
     assert scores.argmax(1).tolist() == [0, 2, 2]  # class 1 would be nearest to the zeros

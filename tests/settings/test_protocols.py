@@ -318,3 +318,10 @@ def test_the_end_of_a_task(protocol):
     assert build_barrier(settings_for(protocol, stagger=3)) == (
         "at-end" if protocol == "strong" else "none"
     )
+
+
+@pytest.mark.parametrize("protocol", ["strong", "sound", "published"])
+def test_models_predict_by_their_head(protocol):
+    settings = settings_for(protocol)
+    assert settings.classifier == "head"
+    assert not build_server(settings, CIFAR).surveys
