@@ -130,7 +130,9 @@ class NearestMean(nn.Module):
             `TEMPERATURE`; −∞ for classes without one.
         """
         means, counts = self.get_buffer(PROTOTYPES), self.get_buffer(COUNTS)
-        distances = torch.cdist(unit_features(self.model, x), means).square()
+        features = unit_features(self.model, x)
+        lengths = features.square().sum(1, keepdim=True) + means.square().sum(1)
+        distances = lengths - 2 * features @ means.T
         return (-distances / TEMPERATURE).masked_fill(counts == 0, -torch.inf)
 
     def features(self, x: Tensor) -> Tensor:
