@@ -1,6 +1,7 @@
 """Trackers, each read back from what it has written."""
 
 import json
+import time
 
 import pytest
 
@@ -106,10 +107,21 @@ def wandb_records(path):
     return found
 
 
+def whole_wandb_records(path):
+    """The same when the run's last record is there: another process writes it, perhaps later."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        records = wandb_records(path)
+        if any(record.WhichOneof("record_type") == "exit" for record in records):
+            return records
+        time.sleep(0.05)
+    raise AssertionError(f"{path} has no end")
+
+
 def in_wandb(folder):
     numbers = {}
     for path in folder.glob("wandb/offline-run-*/*.wandb"):
-        for record in wandb_records(path):
+        for record in whole_wandb_records(path):
             if record.WhichOneof("record_type") == "history":
                 for item in record.history.item:
                     key = item.key or "/".join(item.nested_key)
