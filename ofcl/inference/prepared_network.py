@@ -36,7 +36,7 @@ class PreparedNetwork(nn.Module):
         self.network = model.module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.prepare = Normalise(form) if isinstance(form, ImageForm) else Standardise(form)
         self._logits: Callable[[Tensor], Tensor] = model.logits  # the same that `predict` computes
-        self.eval()
+        self.requires_grad_(False).eval()
 
     def forward(self, samples: Tensor) -> tuple[Tensor, Tensor]:
         """Computes logits and probabilities, both (n, labels).

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -28,6 +29,5 @@ def test_it_is_loaded_and_predicts(tmp_path, capfd, network, form):
         samples = made_up_samples(form, count)
         logits, probabilities = program(torch.from_numpy(samples))
         assert logits.shape == (count, len(LABELS))
-        expected = torch.from_numpy(model.predict_proba(samples))
-        assert torch.allclose(probabilities, expected, atol=1e-5)
+        assert np.abs(probabilities.numpy() - model.predict_proba(samples)).max() < 1e-5
     assert b".py" not in path.read_bytes()  # no path of this machine
