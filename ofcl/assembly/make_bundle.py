@@ -14,6 +14,7 @@ from ofcl.bundle.bundle_files import Bundle
 from ofcl.bundle.description import Curve, Description, Learned, Network, Perturbed
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.client import Client
+from ofcl.data.sample_forms import SampleForm, TextForm
 from ofcl.evaluation.held_out import HeldOut
 from ofcl.evaluation.results import Result
 from ofcl.models.head import width
@@ -59,7 +60,7 @@ def build_bundle(
         network=Network(
             settings.model, max(width(server.model), 1), settings.width, settings.hidden
         ),
-        samples=participants.sample_form(),
+        samples=_without_folders(participants.sample_form()),
         classifier="nearest-mean" if server.prototypes else "head",
         uncertainty=_copies(settings, participants.sample_form().kind),
         learned=Learned(
@@ -94,6 +95,17 @@ def _copies(settings: Settings, kind: str) -> Perturbed:
         return Perturbed((), settings.pixels, settings.interpolation, NOISE, COPIES)
     std, copies = settings.noise_std, settings.noise_copies
     return Perturbed((), settings.pixels, settings.interpolation, std, copies)
+
+
+def _without_folders(form: SampleForm) -> SampleForm:
+    """Returns a form that names an embedder in a folder by the folder's name, not by its path.
+
+    Whoever uses the model has it elsewhere; its checksum tells whether it is the same one.
+    """
+    if not isinstance(form, TextForm) or not Path(form.embedder.model).is_absolute():
+        return form
+    embedder = replace(form.embedder, model=Path(form.embedder.model).name)
+    return replace(form, embedder=embedder)
 
 
 def shareable(settings: Settings) -> dict[str, Any]:

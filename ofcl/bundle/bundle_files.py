@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,10 @@ from ofcl.storage.atomic_files import sync, write_whole_bytes
 DESCRIPTION, WEIGHTS, CARD = "model.json", "weights.safetensors", "README.md"
 MOST_BYTES = {DESCRIPTION: 64 * 2**20, WEIGHTS: 16 * 2**30}
 _TIME = (1980, 1, 1, 0, 0, 0)  # of the entries of a zip, so that equal bundles are equal files
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
+)  # fmt: skip
 
 
 class Bundle(NamedTuple):
@@ -123,6 +128,7 @@ def read_bundle(path: Path) -> Bundle:
     try:
         if path.is_dir():
             return _checked(lambda name: _file_of_folder(path / name, MOST_BYTES[name]))
+        _check_size("zip file", path.stat().st_size, sum(MOST_BYTES.values()))
         return read_zip(path.read_bytes())
     except OfclError as error:
         raise OfclError(f"'{path}' cannot be used as a model: {error}") from None
@@ -142,7 +148,7 @@ def read_zip(content: bytes) -> Bundle:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return _checked(lambda name: _file_of_zip(archive, name, MOST_BYTES[name]))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except _DAMAGED as error:
         raise OfclError(f"it is no zip file, or damaged ({error})") from None
 
 
@@ -191,6 +197,10 @@ def _file_of_zip(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
     except KeyError:
         raise OfclError(f"it has no {name}") from None
     _check_size(name, entry.file_size, most)
+    if entry.compress_type not in _PACKED:
+        raise OfclError(
+            f"its {name} is compressed in a rare way; zip it with deflate, or not at all"
+        )
     if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > 1000 * entry.compress_size:
         raise OfclError(f"its {name} would unpack to {entry.file_size} bytes")
     with archive.open(entry) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ofcl.data.sample_forms import ImageForm, TableForm, TextForm, VectorForm
 from ofcl.errors import OfclError
+from ofcl.uncertainty.perturbations import IMAGE_PERTURBATIONS
 
 VERSION = 1
 """The version of the format; a bundle of a later version is refused."""
@@ -207,6 +209,7 @@ def _check(description: Description) -> None:
     if description.network.outputs < len(labels):
         outputs = description.network.outputs
         raise OfclError(f"its model.json has {len(labels)} labels but {outputs} outputs")
+    _check_uncertainty(description)
     numbers = [*getattr(samples, "mean", ()), *getattr(samples, "std", ())]
     numbers += getattr(samples, "scale", ())
     if not all(abs(number) < 1e300 for number in numbers):  # also false for NaN
@@ -230,3 +233,17 @@ def _check(description: Description) -> None:
         sizes = {len(samples.mean), len(samples.scale)}
         if sizes - {0, samples.shape[0]} or len(sizes) > 1 or not all(samples.scale):
             raise OfclError("its model.json has a standardisation that does not fit its samples")
+
+
+def _check_uncertainty(description: Description) -> None:
+    """Raises an error if perturbations are unknown, or a curve is none."""
+    names = description.uncertainty.perturbations
+    strange = [name for name in names if name not in IMAGE_PERTURBATIONS]
+    if strange and isinstance(description.samples, ImageForm):
+        raise OfclError(f"its model.json names a perturbation '{strange[0]}' that is unknown")
+    for curve in description.abstention.values():
+        values = (curve.thresholds, curve.coverage, curve.errors)
+        if len({len(column) for column in values}) > 1 or curve.samples < 0:
+            raise OfclError("its model.json has errors and coverage that do not fit together")
+        if not all(math.isfinite(value) for column in values for value in column):
+            raise OfclError("its model.json has errors or coverage that are no numbers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from ofcl.bundle.description import Description
 
@@ -48,16 +49,17 @@ def _front_matter(description: Description) -> Iterator[str]:
         yield f"license: {learned.licence.lower()}"
     elif learned.licence:
         yield "license: other"
-        yield f"license_name: {json.dumps(learned.licence)}"
+        yield f"license_name: {_quoted(_printable(learned.licence))}"
     yield "tags: [federated-learning, continual-learning, online-learning]"
     accuracy = learned.metrics.get("global_A")
     if accuracy is not None:
+        data = _printable(learned.data)
         result = {
             "task": {"type": _KINDS[description.samples.kind]},
-            "dataset": {"name": learned.data, "type": learned.data},
+            "dataset": {"name": data, "type": data},
             "metrics": [{"type": "accuracy", "value": round(accuracy, 2)}],
         }
-        yield f"model-index: {json.dumps([{'name': learned.data, 'results': [result]}])}"
+        yield f"model-index: {_quoted([{'name': data, 'results': [result]}])}"
     yield "---"
 
 
@@ -95,5 +97,14 @@ def _body(description: Description) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Writes somebody's text so that it can be nothing but text, in Markdown and on a terminal."""
-    printable = "".join(letter if letter.isprintable() else "·" for letter in text)
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in printable)
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in _printable(text))
+
+
+def _printable(text: str) -> str:
+    """Replaces the characters of a text that cannot be seen, such as ends of lines."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def _quoted(value: Any) -> str:
+    """Writes a value as JSON that is YAML too; its texts must be printable."""
+    return json.dumps(value, ensure_ascii=False)

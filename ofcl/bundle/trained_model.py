@@ -155,6 +155,7 @@ class TrainedModel:
         answers, single = self._ask(x, progress, measure=True)
         return float(answers.uncertainty[0]) if single else answers.uncertainty
 
+    @torch.no_grad()
     def embed(self, x: Any, progress: Progress = no_progress) -> np.ndarray:
         """Computes the features before the network's head.
 
@@ -221,8 +222,7 @@ class TrainedModel:
         size = forward_size(self.device)
         starts = range(0, len(samples), size)
         for start in progress(starts, f"predicting {len(samples)} samples"):
-            with torch.no_grad():
-                yield self.prepare(samples[start : start + size])
+            yield self.prepare(samples[start : start + size])
 
     def prepare(self, samples: Sequence[Any]) -> Tensor:
         """Turns samples into the network's inputs (n, …), on its device.

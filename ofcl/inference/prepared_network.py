@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ofcl.bundle.description import Description, to_json
 from ofcl.bundle.trained_model import TrainedModel
 from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
+from ofcl.data.standardisation import Standardisation
 
 INPUTS = {"image": "images", "table": "rows", "vector": "vectors", "text": "vectors"}
 """The name of the exported network's input, by the kind of samples."""
@@ -135,14 +136,20 @@ class Expected(NamedTuple):
 
 
 def expected_answers(model: TrainedModel, samples: np.ndarray) -> Expected:
-    """Computes what the exported network must answer, in the way of `model.predict`.
+    """Computes what the exported network must answer, by the functions that `predict` uses.
 
     Args:
         model: The model, on the CPU.
         samples: Raw samples (n, …).
     """
-    of_texts = isinstance(model.description.samples, TextForm)
-    inputs = torch.from_numpy(samples) if of_texts else model.prepare(samples)  # type: ignore[arg-type]
+    form = model.description.samples
+    if isinstance(form, ImageForm):
+        inputs = model.prepare(samples)  # type: ignore[arg-type]
+    else:
+        if mean := getattr(form, "mean", ()):
+            standardise = Standardisation(np.array(mean), np.array(getattr(form, "scale", ())))
+            samples = np.nan_to_num(standardise(samples))
+        inputs = torch.from_numpy(samples).float()
     answers = model.answer_prepared(inputs, measure=False)
     return Expected(model.logits(inputs).numpy(), answers.probabilities)
 
@@ -178,7 +185,11 @@ def _preparation(form: SampleForm) -> str:
                 "scaled by 'white' in model.json first. Normalisation is inside."
             )
         case "table":
-            return "Numbers in the order of 'columns'. Standardisation is inside."
+            coded = "Cells become numbers by 'samples.codes' in model.json. "
+            return (
+                f"{coded if getattr(form, 'codes', ()) else ''}Numbers in the order of 'columns'. "
+                "Standardisation is inside."
+            )
         case "vector":
             return f"Vectors of {form.length} numbers. Standardisation, if there is any, is inside."
         case "text":

@@ -1,6 +1,7 @@
 """The bundles that runs leave: at the end of each task and of the run, and how they are found."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch
 import ofcl
 from ofcl import Run, make_settings
 from ofcl.bundle.bundle_files import read_bundle
+from ofcl.data.files.embedders import Embedder
+from ofcl.data.sample_forms import TextForm
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated
 from tests.conftest import TINY
@@ -107,3 +110,12 @@ def test_nothing_in_a_bundle_names_files_of_the_run(tmp_path, blobs):
     text = (tmp_path / "run" / "model" / "model.json").read_text()
     assert str(tmp_path) not in text
     assert "data_root" not in json.loads(text)["learned"]["settings"]
+
+
+def test_an_embedder_in_a_folder_is_named_without_its_path(tmp_path, blobs):
+    embedder = Embedder(str(tmp_path / "our-embedder"), version="v7")
+    data = replace(blobs, form=TextForm(embedder, blobs.shape[0]))
+    ofcl.run(data, out=tmp_path / "run", **QUICK)
+    text = (tmp_path / "run" / "model" / "model.json").read_text()
+    assert json.loads(text)["samples"]["embedder"]["model"] == "our-embedder"
+    assert str(tmp_path) not in text + (tmp_path / "run" / "model" / "README.md").read_text()

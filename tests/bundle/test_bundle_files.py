@@ -301,3 +301,36 @@ def test_saved_tensors_are_those_of_the_run(run_of_vectors, bundle):
 
     whole = load_file(run_of_vectors / "model.safetensors")
     assert save(whole) == save({name: bundle.tensors[name] for name in whole})
+
+
+def packed(bundle, method):
+    """A bundle as a zip file that somebody else has packed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in bundle_contents(bundle).items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_a_zip_that_was_packed_again_is_read_and_a_damaged_one_refused(bundle):
+    content = packed(bundle, zipfile.ZIP_DEFLATED)
+    assert same(read_zip(content), bundle)
+    for seed in range(60):
+        draw, damaged = random.Random(seed), bytearray(content)
+        for _ in range(3):
+            damaged[draw.randrange(40, len(content) // 2)] ^= draw.randrange(1, 256)
+        with pytest.raises(OfclError):
+            read_zip(bytes(damaged))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_that_was_packed_in_a_rare_way(bundle, method):
+    with pytest.raises(OfclError, match="model.json is compressed in a rare way"):
+        read_zip(packed(bundle, method))
+
+
+def test_a_zip_too_large_for_a_bundle_is_not_read(tmp_path, bundle, monkeypatch):
+    write_zip(bundle, tmp_path / "model.zip")
+    monkeypatch.setattr("ofcl.bundle.bundle_files.MOST_BYTES", {DESCRIPTION: 50, WEIGHTS: 50})
+    with pytest.raises(OfclError, match="at most 100 are read"):
+        read_bundle(tmp_path / "model.zip")

@@ -32,3 +32,16 @@ def test_the_front_matter_is_yaml_whatever_the_names_are(bundle):
     values = yaml.safe_load(front)
     assert (values["license"], values["license_name"]) == ("other", "x: y")
     assert values["model-index"][0]["results"][0]["metrics"][0]["value"] == 91.0
+
+
+def test_names_in_any_script_come_back_from_the_front_matter(bundle):
+    import yaml
+
+    learned = replace(bundle.description.learned, data="Hüfte 😀 股", metrics={"global_A": 91.0})
+    front = card(replace(bundle.description, learned=learned)).split("---\n")[1]
+    assert yaml.safe_load(front)["model-index"][0]["name"] == "Hüfte 😀 股"
+
+
+def test_licences_have_the_names_of_the_hub(bundle):
+    learned = replace(bundle.description.learned, licence="CC-BY-4.0")
+    assert "\nlicense: cc-by-4.0\n" in card(replace(bundle.description, learned=learned))

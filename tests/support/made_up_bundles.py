@@ -21,7 +21,7 @@ LABELS = ("flu", "asthma", "healthy")
 def made_up_bundle(network="mlp", form=TABLE, labels=LABELS, licence=""):
     """A bundle whose head has an output more than there are labels."""
     sizes = Network(network, len(labels) + 1, width=2, hidden=8)
-    copies = Perturbed(("rotate",), "raw", "bilinear", 0.1, 3)
+    copies = Perturbed(("rotate-10",), "raw", "bilinear", 0.1, 3)
     learned = Learned({}, "trial", "", 2, 5, (), True, {"global_A": 91.0}, None, {}, licence)
     description = Description(labels, sizes, form, "head", copies, learned)
     with private(0, "made up"):
