@@ -7,7 +7,6 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -49,7 +48,7 @@ class Access:
         if is_loopback(self.host) and not is_loopback(_name(host)):
             raise Refused(403, "the Host header does not name this machine")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
             raise Refused(403, "pages of other sites may not ask")
         if headers.get(b"sec-fetch-site") == b"cross-site" and path not in OPEN:
             raise Refused(403, "pages of other sites may not ask")

@@ -57,7 +57,7 @@ class Observed:
         try:
             await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
-            status = status or GONE
+            status = GONE  # whatever was said to nobody
         except Exception as error:
             self._tell(f"error: {type(error).__name__} at {_place(error)}")
             if not status:

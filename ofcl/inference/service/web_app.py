@@ -215,6 +215,10 @@ def _add_errors(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
+    def failed(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": "an error of the service"}, 500)  # `Observed` tells of it
+
+    app.add_exception_handler(Exception, failed)
     app.add_exception_handler(Refused, refused)
     app.add_exception_handler(OfclError, unfit)
     app.add_exception_handler(RequestValidationError, invalid)

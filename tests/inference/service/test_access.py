@@ -1,11 +1,15 @@
 """Who may ask the service."""
 
+import ssl
+
+import httpx
 import pytest
 
 from ofcl.errors import OfclError
+from ofcl.federation.setup.keys import certify, make_authority
 from ofcl.inference.service.access_check import Access, read_token
 from ofcl.inference.service.replies import Refused
-from tests.inference.service.conftest import TOKEN
+from tests.inference.service.conftest import TOKEN, served
 from tests.support.commands import in_one_process, ofcl
 
 pytestmark = in_one_process
@@ -58,7 +62,12 @@ def test_names_of_this_machine_are_taken(images_served, host):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}],
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
 )
 def test_pages_of_other_sites_may_not_ask(images_served, headers):
     with images_served.client() as client:
@@ -120,3 +129,36 @@ def test_elsewhere_any_name_of_the_machine_is_good_with_the_token():
     with pytest.raises(Refused) as refused:
         access.check("/model", {b"host": b"box.lan"})
     assert refused.value.status == 401
+
+
+def test_with_a_certificate_it_is_encrypted(vector_model, tmp_path):
+    authority = make_authority("test")
+    made = certify(authority, ["127.0.0.1"])
+    for name, content in (
+        ("ca", authority.certificate),
+        ("cert", made.certificate),
+        ("key", made.key),
+    ):
+        (tmp_path / name).write_bytes(content)
+    files = ("--certfile", tmp_path / "cert", "--keyfile", tmp_path / "key")
+    with served(vector_model, *files) as service:
+        assert service.address.startswith("https://")
+        trusted = ssl.create_default_context(cafile=tmp_path / "ca")
+        with service.client(verify=trusted) as client:
+            assert client.post("/predict", json=BODY).status_code == 200
+        with pytest.raises(httpx.ConnectError, match="certificate"), service.client() as client:
+            client.get("/health")
+
+
+def test_what_cannot_be_listened_with_is_said(vector_model, tmp_path):
+    (tmp_path / "wrong").write_text("no certificate")
+    wrong = ("--certfile", tmp_path / "wrong", "--keyfile", tmp_path / "wrong")
+    mistakes = [
+        (wrong, "the certificate cannot be used"),
+        (wrong[:2], "are given together"),
+        (("--max-body", 0), "--max-body"),
+    ]
+    for options, problem in mistakes:
+        code, _, said = ofcl("serve", vector_model, "--port", 0, *options)
+        assert code == 2
+        assert problem in said

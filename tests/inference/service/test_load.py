@@ -86,4 +86,5 @@ def test_nothing_of_a_request_is_printed(vector_model):
         client.post("/predict?top=3&who=patient-name", json={"samples": ["patient-name"]})
         client.get("/patient-name", headers={"X-Name": "patient-name"})
         outputs = service.command._outputs
+        service.command.send(signal.SIGINT)  # Ctrl-C ends it as SIGTERM does
     assert not any("patient" in path.read_text() for path in outputs if path.exists())
