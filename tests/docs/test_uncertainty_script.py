@@ -34,7 +34,7 @@ def test_all_that_it_can_run_are_settings(script):
             ("fashion-mini", "strong", "clean"),
         ]:
             given = job(script, dataset, protocol, 200, noise, name, 0)
-            make_settings(script.settings_of(given, "data", "cpu"))
+            make_settings(script.settings_of(given, "data", "cpu", {}))
 
 
 def test_a_run_gives_the_accuracy_of_each_client(script, monkeypatch, tmp_path):
@@ -43,10 +43,11 @@ def test_a_run_gives_the_accuracy_of_each_client(script, monkeypatch, tmp_path):
     np.savez(tmp_path / "20newsgroups-minilm.npz", **arrays)
     monkeypatch.setattr(script, "protocol_of", lambda *given: {**TINY})
     given = job(script, "20newsgroups", "sound", 12, "labels", "loss-weighted", 1)
-    line = script.run_one(given, str(tmp_path), "cpu")
+    line = script.run_one(given, str(tmp_path), "cpu", {"hidden": 7})
     assert {name: line[name] for name in script.JOB} == given
     assert line["A"] == pytest.approx(np.mean(line["A_of_clients"]))
     assert line["settings"]["label_noise"] == 0.2
+    assert line["settings"]["hidden"] == 7
     assert 0 < line["noisy_remembered"] < 40  # a fifth of what came has a wrong label
     assert json.loads(json.dumps(line)) == line
 
@@ -67,7 +68,7 @@ def test_what_is_in_the_file_is_not_run_again(script, tmp_path, capsys):
     path.write_text(path.read_text() + '{"dataset": "dbp')  # it was stopped while it wrote
     options = argparse.Namespace(
         datasets="dbpedia", protocols="sound", memories="60", noise="clean", methods="cbr",
-        seeds="0,1", workers=1, device="cpu", data=None, out=path,
+        seeds="0,1", workers=1, device="cpu", data=None, set=[], out=path,
     )  # fmt: skip
     script.run_all(options)
     assert "0 runs, 2 in" in capsys.readouterr().out
