@@ -445,7 +445,8 @@ class Client:
         """Puts back a state of this client.
 
         Args:
-            state: The state that `state` gave; those of earlier versions lack a few keys.
+            state: The state that `state` gave; those of earlier versions lack a few keys. Without
+                a position in the stream, the stream stays where it is.
         """
         self.grow(width(state["model"]))
         self.model.load_state_dict(state["model"])
@@ -456,7 +457,8 @@ class Client:
             self._noise.set_state(state["noise"])
         # FedProx's anchor was the client's before it was the learner's.
         self.learner.load_state({"anchor": state.get("anchor", []), **state["learner"]})
-        self.stream.load_state(state["stream"])
+        if "stream" in state:
+            self.stream.load_state(state["stream"])
         self.task, self.waiting = int(state["task"]), bool(state["waiting"])
         self._seen, self.finished = state["seen"], bool(state["finished"])
         self.between_tasks = bool(state["between_tasks"])

@@ -98,6 +98,11 @@ class Reading:
         subset: The part of the dataset that is used.
         on_bad: `stop` refuses samples that cannot be used; `skip` leaves them out.
         track: Shows the progress of slow steps.
+        standardisation: The values that are subtracted from the columns of a table, and those by
+            which they are then divided; None: they are measured in the window.
+        white: The largest value in grey image files with more than 8 bits that came before; 0: none
+            came.
+        fewest_classes: The number of classes that the train samples must have at least.
     """
 
     root: Path = field(default_factory=data_root)
@@ -112,6 +117,9 @@ class Reading:
     subset: Subset = Subset()
     on_bad: OnBad = "stop"
     track: Progress = no_progress
+    standardisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    white: float = 0.0
+    fewest_classes: int = 2
 
 
 class Damage:

@@ -56,7 +56,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         y_train = torch.cat([y_train, y_test[untrained]])
         x_test, y_test = x_test[~untrained], y_test[~untrained]
     x_validation, y_validation = to_tensors(raw.validation) if raw.validation else (None, None)
-    check_classes(raw, y_train.numpy(), y_test.numpy())
+    check_classes(raw, y_train.numpy(), y_test.numpy(), how.fewest_classes)
     if (
         raw.content in ("table", "mixed table")
         and not torch.cat([x_train, x_test]).isfinite().all()
@@ -147,15 +147,20 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
         case "image files":
             parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
             files = list(itertools.chain(*parts))
-            return read_images(files, how.image_size, damage, how.track)
+            return read_images(files, how.image_size, damage, how.track, how.white)
         case "images":
             return np.asarray
         case "texts":
             return functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
+        case "table" if how.standardisation is not None:
+            return Standardisation(*map(np.array, how.standardisation))
         case "table":
             # Rows from all over: files are often sorted by class.
             spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
             return Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
+        case "mixed table" if how.standardisation is not None:
+            standardise = Standardisation(*map(np.array, how.standardisation))
+            return TableCode(raw.codes, standardise)
         case "mixed table":
             return TableCode.of(raw.codes, list(raw.train.samples), how.window)
         case "vectors":

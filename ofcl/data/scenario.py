@@ -60,6 +60,7 @@ def build_scenario(
     validation: float = 0.05,
     blurry: float = 0.0,
     imbalance: float = 1.0,
+    first_task: int | None = None,
 ) -> list[Share]:
     """Deals the data out: one `Share` for each client.
 
@@ -89,6 +90,9 @@ def build_scenario(
         validation: The share of the train samples that is set aside for validation.
         blurry: The share of each task's samples that comes in a neighbouring task.
         imbalance: How many times more samples the most frequent class keeps than the rarest.
+        first_task: The number of the first task, for a run that goes on where another has ended.
+            Its tasks are made of the classes that have train samples; the others came before. None:
+            the run goes on from none.
 
     Raises:
         OfclError: There are more tasks than classes, or a client would get no data.
@@ -102,6 +106,8 @@ def build_scenario(
         raise _without_data(clients - len(y_train), clients, len(y_train))
     sizes = np.bincount(y_train, minlength=classes)
     used = used_classes(sizes[:classes], drop_class)
+    if first_task is not None:
+        used = used[sizes[used] > 0]
     late = np.arange(classes, len(sizes))
     if tasks > len(used):
         raise OfclError(
@@ -124,7 +130,7 @@ def build_scenario(
         rows_of_parts = [
             tuple(
                 _shuffled([dealt[part][c][k] for c in task], seed, part, k, t)
-                for t, task in enumerate(tasks_of_client)
+                for t, task in enumerate(tasks_of_client, first_task or 0)
             )
             for part in PARTS
         ]

@@ -24,10 +24,10 @@ def train_and_test(raw: Raw, how: Reading) -> tuple[Part, Part]:
             part.
 
     Raises:
-        OfclError: There are fewer than two classes, or test classes that train lacks.
+        OfclError: There are too few classes, or test classes that train lacks.
     """
     raw = subset(raw, how)
-    check_classes(raw, raw.train.y, raw.test.y if raw.test else None)
+    check_classes(raw, raw.train.y, raw.test.y if raw.test else None, how.fewest_classes)
     if raw.test is not None:
         return raw.train, raw.test
     train, test = split(raw.train, how.test_share)
@@ -94,16 +94,19 @@ def split(part: Part, test_share: float) -> tuple[Part, Part]:
     return part[np.flatnonzero(~for_test)], part[np.flatnonzero(for_test)]
 
 
-def check_classes(raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None) -> None:
-    """Raises an error if data have fewer than two classes, or test classes that train lacks.
+def check_classes(
+    raw: Raw, y_train: np.ndarray, y_test: np.ndarray | None, fewest: int = 2
+) -> None:
+    """Raises an error if data have too few classes, or test classes that train lacks.
 
     Args:
         raw: The dataset, for its name and labels.
         y_train: The class of each train sample.
         y_test: The class of each test sample; None: there is no test part yet.
+        fewest: The number of classes that are needed: two, or one for a run that goes on.
     """
     present = np.unique(y_train)
-    if len(present) < 2:
+    if len(present) < fewest:
         what = f"only the class '{raw.labels[int(present[0])]}'" if len(present) else "no samples"
         raise OfclError(f"'{raw.name}' has {what} to learn from; at least two classes are needed")
     if y_test is None:

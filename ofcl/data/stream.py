@@ -65,6 +65,7 @@ class ArrayStream:
         prepare: Turns samples into a model's input, for example `Dataset.prepare`.
         limit: The largest number of batches of each task, after which the rest is left out; None:
             all of them.
+        first_task: The number of the first task; a client that goes on has learned others before.
 
     >>> x, y = torch.arange(5.0), torch.zeros(5, dtype=torch.long)
     >>> stream = ArrayStream(x, y, [np.array([0, 1, 2]), np.array([3, 4])], batch_size=2)
@@ -80,11 +81,12 @@ class ArrayStream:
         batch_size: int,
         prepare: Callable[[Tensor], Tensor] = lambda x: x,
         limit: int | None = None,
+        first_task: int = 0,
     ) -> None:
         self._x, self._y, self._prepare = x, y, prepare
         self._batches = [
             (task, rows[start : start + batch_size])
-            for task, rows in enumerate(rows_of_tasks)
+            for task, rows in enumerate(rows_of_tasks, first_task)
             for start in range(0, len(rows), batch_size)[:limit]
         ]
         self._position = 0

@@ -79,6 +79,7 @@ class LocalEngine:
         patience: Seconds that clients at a communication point wait for a client whose live stream
             has no samples.
         pause: Waits for some seconds while no stream has samples; it may raise to end the run.
+        events: Events that are yielded before those of the clients.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class LocalEngine:
         starts: Sequence[int] = (),
         patience: float = 60.0,
         pause: Callable[[float], None] = time.sleep,
+        events: Sequence[Event] = (),
     ) -> None:
         self._clients = list(clients)
         self.clients = len(self._clients)
@@ -97,7 +99,7 @@ class LocalEngine:
         self.groups = grouped(self._clients)
         self._outcomes: list[Outcome] = []  # of mini-batches that are learned or queued
         self._transfers: list[Outcomes] = []  # on their way from the device
-        self._events: list[Event] = []
+        self._events: list[Event] = list(events)
         numbers = [client.number for client in self._clients]
         self._lanes = Lanes(next(self._clients[0].model.parameters()).device, numbers)
 

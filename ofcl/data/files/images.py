@@ -151,7 +151,11 @@ class ImageReader:
 
 
 def read_images(
-    paths: Sequence[ImageFile], side: int | None, damage: Damage, track: Progress
+    paths: Sequence[ImageFile],
+    side: int | None,
+    damage: Damage,
+    track: Progress,
+    white: float = 0.0,
 ) -> ImageReader:
     """Looks at all images of a dataset, and returns a reader of them.
 
@@ -162,11 +166,12 @@ def read_images(
         side: The side in pixels to which they are resized; None: they must all have the same size.
         damage: Files that cannot be read are reported to it.
         track: Shows how many images are done.
+        white: The largest value in images with more than 8 bits that came before these.
 
     Raises:
         OfclError: The images have different sizes, or do not fit into memory.
     """
-    grey, largest, unreadable = True, 0.0, set()
+    grey, largest, unreadable = True, white, set()
     sizes: dict[tuple[int, int], ImageFile] = {} if side is None else {(side, side): Path()}
     for path in track(paths, "looking at images"):
         try:

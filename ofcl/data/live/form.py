@@ -47,6 +47,8 @@ class Form:
         window: The number of first samples from which numbers are standardised; None: numbers are
             used as they are.
         device: The device for the tensors; None: the CPU.
+        normalisation: Mean and standard deviation of each channel, by which images are normalised;
+            None: those of all live images (`MEAN`, `STD`).
     """
 
     def __init__(
@@ -57,8 +59,9 @@ class Form:
         root: Path = Path(),
         window: int | None = None,
         device: torch.device | None = None,
+        normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
     ) -> None:
-        self._pattern = pattern
+        self._pattern, self._normalisation = pattern, normalisation
         self._embedder_name, self._root, self._device = embedder, root, device
         self._embedder: Embedder | None = None  # found when the first text arrives
         self._window = window
@@ -121,7 +124,7 @@ class Form:
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
         if self._pattern.kind == "image":
-            return (torch.from_numpy(x).to(self._device).float() / 255 - MEAN) / STD
+            return self._normalised(torch.from_numpy(x).to(self._device).float() / 255)
         if self._standardise is not None:
             # A column that hardly varied in the window may later exceed 32 bits: it is clamped.
             x = np.nan_to_num(self._standardise(x))
@@ -146,7 +149,16 @@ class Form:
         x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
         y = torch.empty(0, dtype=torch.long)
         mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
+        if self._normalisation is not None and kind == "image":
+            mean, std = map(tuple, self._normalisation)
         return Dataset(name, kind, x, y, x, y, labels, mean, std)
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        """Normalises images with values from 0 to 1, channel by channel."""
+        if self._normalisation is None:
+            return (x - MEAN) / STD
+        mean, std = (x.new_tensor(v).view(-1, 1, 1) for v in self._normalisation)
+        return (x - mean) / std
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors (n, d) of texts."""

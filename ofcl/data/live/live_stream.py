@@ -60,6 +60,7 @@ class LiveStream:
         self._pending = PendingSamples(self._skipped)
         self._ended = False
         self._task: tuple[int, str | None] | None = None  # number and name of the last batch's
+        self._first_task = 0  # the number of the first batch's
         self._notices: list[Event] = []
 
     def ready(self) -> bool:
@@ -74,7 +75,7 @@ class LiveStream:
         if not self._pending.samples:
             return None
         if self._task is None:
-            return 0
+            return self._first_task
         number, name = self._task
         return number if self._pending.samples[0].task == name else number + 1
 
@@ -114,6 +115,7 @@ class LiveStream:
         return {
             "taken": self._pending.taken,
             "task": None if self._task is None else list(self._task),
+            "first_task": self._first_task,
             "feed": self.feed.known,
             "form": self.form.state(),
             "pending": [_plain(sample) for sample in pending],
@@ -127,6 +129,7 @@ class LiveStream:
         """
         self._pending.taken = {source: int(rows) for source, rows in state["taken"].items()}
         self._task = None if state["task"] is None else (int(state["task"][0]), state["task"][1])
+        self._first_task = int(state.get("first_task", 0))  # earlier versions have none
         self.feed.known.update(state["feed"])
         self.form.load_state(state["form"])
         # Samples that were kept of a pipe come again if the feed is a file now.
