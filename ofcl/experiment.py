@@ -15,8 +15,11 @@ import torch
 
 from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader
+from ofcl.assembly.going_on import read_start
+from ofcl.assembly.inheritance import Data, inherited
 from ofcl.assembly.make_bundle import build_bundle
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
+from ofcl.assembly.start import Start, start_from_json
 from ofcl.assembly.stream_clients import TestSamples
 from ofcl.bundle.bundle_files import Bundle, write_folder
 from ofcl.bundle.open_bundle import FINAL, OF_TASKS, keep_newest, open_bundle
@@ -63,6 +66,8 @@ class Run:
         stage: Where the clients run; default: the stage that the settings ask for.
         load: Loads the dataset that the settings name; default: a loader that prints its messages.
         tell: Is given each line for the user.
+        start: What the run goes on from: an earlier run's directory, or a model's bundle. The
+            settings must fit it (`inherited`). None: what the settings name, if anything.
     """
 
     directory: RunDirectory | None
@@ -79,18 +84,29 @@ class Run:
         stage: Stage | None = None,
         load: Loader | None = None,
         tell: Callable[[str], None] = print,
+        start: Start | str | Path | None = None,
     ) -> None:
         check_noise(settings)
+        start = settings.start if start is None else start
+        if start is not None:
+            start = read_start(start) if isinstance(start, str | Path) else start
+            settings = settings.model_copy(update={"start": start.name})
         path = Path(out) if out is not None else None
         self.directory = RunDirectory(path) if path is not None else None
         if self.directory is not None:
             self.directory.check_new()
-        stage = stage or choose_stage(settings, dataset, streams, test, path, load)
+        stage = stage or choose_stage(settings, dataset, streams, test, path, load, start)
         self._prepare(settings, stage, tell)
         if self.directory is not None:
             known = self.participants
             self.directory.create(
-                self.settings, known.labels, known.form, _made_with(), known.fingerprint
+                self.settings,
+                known.labels,
+                known.form,
+                _made_with(),
+                known.fingerprint,
+                start=known.start.to_json() if known.start else None,
+                state=self._state() if known.start else None,
             )
             self._lock = self.directory.lock()
 
@@ -129,7 +145,9 @@ class Run:
         try:
             checkpoint = load_checkpoint(directory.checkpoints, tell)
             known = checkpoint.state["parties"] if checkpoint else None
-            stage = stage or choose_stage(settings, dataset, streams, test, Path(path), load)
+            before = directory.start()
+            start = start_from_json(before) if before else None
+            stage = stage or choose_stage(settings, dataset, streams, test, Path(path), load, start)
             run._prepare(settings, stage, tell, known)
             run._resumed = True
             if not settings.streams:
@@ -185,7 +203,7 @@ class Run:
             Interrupted: If Ctrl-C or SIGTERM stops the run; without a run directory it is a
                 `KeyboardInterrupt`.
         """
-        started = time.perf_counter() - self._record.seconds
+        started, earlier = time.perf_counter() - self._record.seconds, self.earlier_tasks
         # The events of streams may have no end.
         self._record.begin(self._resumed, keep=not self.settings.streams)
         try:
@@ -194,7 +212,7 @@ class Run:
                     self._record.add(event, time.perf_counter() - started)
                     if isinstance(event, TaskEnded):
                         self._save_pictures(event.task)
-                    if isinstance(event, Evaluated):
+                    if isinstance(event, Evaluated) and event.task >= earlier:
                         self._save_model_of_task(event.task)
                     yield event
                     self._timer.learned(event.batches if isinstance(event, Learned) else 0)
@@ -299,11 +317,21 @@ class Run:
         """
         return self._record.events()
 
+    @property
+    def last_task(self) -> int:
+        """The number of the last task, counted from 1; those of earlier runs are counted too."""
+        return self.earlier_tasks + self.settings.tasks_in_stream
+
+    @property
+    def earlier_tasks(self) -> int:
+        """The number of the tasks that were learned before this run."""
+        return self.participants.earlier_tasks
+
     def result(self) -> Result:
-        """Computes the result of the events so far."""
+        """Computes the result of the events so far; tests of earlier runs count too."""
         return self._record.summary.result(
             clients=self.settings.clients,
-            tasks=None if self.settings.streams else self.settings.tasks,
+            tasks=None if self.settings.streams else self.earlier_tasks + self.settings.tasks,
             seconds=round(self._record.seconds, 3),
             joint=self.settings.joint,
         )
@@ -383,6 +411,7 @@ def run(
     streams: Sequence[Feed | Items] = (),
     test: TestSamples = (),
     out: str | Path | None = None,
+    start: Start | str | Path | None = None,
     **settings: Any,
 ) -> Result:
     """Runs an experiment and gives its result.
@@ -392,7 +421,10 @@ def run(
         streams: A stream for each client, instead of a dataset.
         test: Samples to test on, for streams: a file, a folder, or the samples themselves.
         out: The run directory, where everything is saved; None: nothing is saved.
-        settings: Any setting of `Settings`, by name.
+        start: The directory of an earlier run, or a model's bundle, from which this run goes on;
+            None: it begins anew.
+        settings: Any setting of `Settings`, by name; a run that goes on has those of the earlier
+            one where none is given.
 
     >>> result = run(dataset="digits", memory=50, tasks=2, clients=2, model="mlp", limit=10)
     >>> result.rounds, result.A > 70
@@ -415,7 +447,13 @@ def run(
     if dataset is not None:
         settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
     data = None if isinstance(dataset, str) else dataset
-    return _finish(Run(make_settings(settings), data, out, streams=streams, test=test))
+    start = read_start(start) if isinstance(start, str | Path) else start
+    layers = [settings]
+    if start is not None:
+        named: Data = "streams" if settings.get("streams") else "dataset"
+        layers = [inherited(start, "iterators" if streams else named), settings]
+    made = make_settings(*layers)
+    return _finish(Run(made, data, out, streams=streams, test=test, start=start))
 
 
 def resume(

@@ -5,6 +5,11 @@
     dealing           how a dataset is read, and dealt to the clients
     resolve           settings in which nothing is left to be found out
     fitting           settings that are chosen for the data: network, steps, rounds
+    start             what a run takes over from an earlier one, or from a model
+    going_on          reads a start by its path: `start_from_run`, `start_from_bundle`
+    inheritance       settings that a run takes over, and those that must be the same
+    take_over         gives clients, server, dataset and streams what the start has
+    earlier_tests     the test data of earlier runs
     checks            what cannot work is refused, in one place
     make_learner, make_client, make_server    the parts of a run from its settings
     participants      who takes part, and what is known of them

@@ -61,6 +61,8 @@ def check_settings(settings: Settings) -> None:
     if settings.engine == "flower" and (settings.label_noise or settings.input_noise):
         raise OfclError("label_noise and input_noise are experiments on one machine; the data of "
                         "parties are learned as they are")  # fmt: skip
+    if settings.engine != "local" and settings.start is not None:
+        raise OfclError(f"start is for engine = 'local'; with {settings.engine} a run begins anew")
     if settings.engine == "flower-sim" and settings.streams:
         raise OfclError(f"streams are learned here, with engine = 'local'; not {settings.engine}")
     if settings.engine != "local" and settings.stagger:

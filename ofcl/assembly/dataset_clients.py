@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
 from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import Loader, build_shares, task_lengths
+from ofcl.assembly.earlier_tests import EarlierTests, read_earlier_tests
 from ofcl.assembly.fitting import describe_fit
+from ofcl.assembly.inheritance import check_start
 from ofcl.assembly.make_client import build_dataset_client
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
+from ofcl.assembly.start import Start
+from ofcl.assembly.take_over import relabelled, take_over
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
@@ -30,6 +34,8 @@ def dataset_participants(
     load: Loader | None = None,
     *,
     elsewhere: bool = False,
+    start: Start | None = None,
+    again: bool = False,
 ) -> Participants:
     """Prepares the clients and the server of a run over a dataset.
 
@@ -39,15 +45,28 @@ def dataset_participants(
         load: Loads the dataset that the settings name; None: a new loader that reports nothing.
         elsewhere: Whether other processes make the clients (`ClientFactory`); then none is made
             here.
+        start: What the run goes on from; None: it begins anew.
+        again: Whether the run is resumed.
     """
     check_settings(settings)
-    dataset = dataset or (load or Loader())(settings)
+    load = load or Loader()
+    dataset = dataset or load(settings, start.form if start is not None else None)
+    if start is not None:
+        dataset = relabelled(dataset, start)
     asked, settings = settings, resolve_alone(resolve(settings, dataset))
-    shares = build_shares(settings, dataset)
-    check_run(settings, dataset, len({c for share in shares for task in share.tasks for c in task}))
+    if start is not None:
+        check_start(settings, dataset, start)
+    shares = build_shares(settings, dataset, start.first_task if start is not None else None)
+    classes = {c for share in shares for task in share.tasks for c in task}
+    check_run(settings, dataset, len(classes | set(range(len(start.labels) if start else 0))))
     warnings = [*dataset.notes, *find_oddities(settings, shares)]
     fingerprint = dataset.fingerprint()
     dataset = dataset.to(find_device(settings.device))
+    if start is not None:
+        earlier = read_earlier_tests(
+            start, settings, load, find_device(settings.device), again=again
+        )
+        return _going_on(settings, dataset, shares, earlier, warnings, fingerprint)
     make = client_maker(settings, dataset, shares)
     return Participants(
         settings=settings,
@@ -60,6 +79,49 @@ def dataset_participants(
         form=form_of(dataset),
         sample_form=lambda: dataset.sample_form,
         fingerprint=fingerprint,
+    )
+
+
+def _going_on(
+    settings: Settings,
+    dataset: Dataset,
+    shares: Sequence[Share],
+    earlier: EarlierTests,
+    warnings: list[str],
+    fingerprint: str,
+) -> Participants:
+    """Prepares the clients and the server of a run that goes on from an earlier one.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The dataset, whose classes are those of the start, on the run's device.
+        shares: The rows of the dataset that each client gets.
+        earlier: The start, and the tests of what was learned before.
+        warnings: Lines about settings that work but are hardly meant.
+        fingerprint: A checksum of the dataset.
+    """
+    start = earlier.start
+    # Heads start without classes: what was learned, and then the new classes, let them grow.
+    clients = [
+        build_dataset_client(settings, dataset, k, share, 0, earlier.clients[k])
+        for k, share in enumerate(shares)
+    ]
+    samples = {name: value[:0] for name, value in vars(dataset).items()
+               if name.startswith(("x_", "y_")) and value is not None}  # fmt: skip
+    server = build_server(settings, replace(dataset, **samples, labels=()))
+    take_over(start, clients, server, settings.seed)
+    return Participants(
+        settings=settings,
+        clients=clients,
+        server=server,
+        vocabulary=Vocabulary(dataset.labels),
+        warnings=[*warnings, *earlier.warnings],
+        batches=sum(sum(task_lengths(settings, share)) for share in shares),
+        form=form_of(dataset),
+        sample_form=lambda: start.form,
+        fingerprint=fingerprint,
+        start=start,
+        events=earlier.events,
     )
 
 

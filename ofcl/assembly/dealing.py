@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,23 @@ import numpy as np
 from ofcl.data.dataset import Dataset
 from ofcl.data.loading import load_dataset
 from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.scenario import Share, build_scenario, joint_share
 from ofcl.settings.schema import Settings
 
 
-def build_reading(settings: Settings, progress: Progress = no_progress) -> Reading:
+def build_reading(
+    settings: Settings, progress: Progress = no_progress, form: SampleForm | None = None
+) -> Reading:
     """Collects, from the settings, how the run's data are read: columns, sizes, subsets, folders.
 
     Args:
         settings: The run's settings.
         progress: Shows how far long work has come.
+        form: The form of the samples that a run goes on from, which these must have too; None: it
+            begins anew.
     """
-    return Reading(
+    reading = Reading(
         root=Path(settings.data_root).expanduser() if settings.data_root else data_root(),
         label=settings.label,
         text=settings.text,
@@ -41,6 +47,28 @@ def build_reading(settings: Settings, progress: Progress = no_progress) -> Readi
         on_bad=settings.on_bad,
         track=progress,
     )
+    return _in_form(reading, form) if form is not None else reading
+
+
+def _in_form(how: Reading, form: SampleForm) -> Reading:
+    """Returns options by which samples get the form of those of an earlier run.
+
+    Args:
+        how: The options of reading.
+        form: The form.
+    """
+    how = replace(how, fewest_classes=1)  # the others have been learned
+    match form:
+        case ImageForm():
+            return replace(how, white=form.white or 0.0)
+        case TableForm():
+            label, columns = how.label or form.label, how.columns or form.columns
+            scale = (form.mean, form.scale)
+            return replace(how, label=label, columns=columns, standardisation=scale)
+        case TextForm():
+            return replace(how, label=how.label or form.label, text=how.text or form.column)
+        case VectorForm():
+            return replace(how, label=how.label or form.label)
 
 
 class Loader:
@@ -59,31 +87,36 @@ class Loader:
         self._progress, self._tell = progress, tell
         self._last: tuple[str, Reading, Dataset] | None = None
 
-    def __call__(self, settings: Settings) -> Dataset:
+    def __call__(self, settings: Settings, form: SampleForm | None = None) -> Dataset:
         """Loads the dataset that the settings name; returns the last one again if it is the same.
 
         Args:
             settings: The run's settings.
+            form: The form of the samples that a run goes on from; None: it begins anew.
         """
-        name, reading = settings.dataset, build_reading(settings, self._progress)
+        name, reading = settings.dataset, build_reading(settings, self._progress, form)
         if self._last is None or self._last[:2] != (name, reading):
             self._last = name, reading, load_dataset(name, reading, self._tell)
         return self._last[2]
 
 
-def build_shares(settings: Settings, dataset: Dataset) -> list[Share]:
+def build_shares(
+    settings: Settings, dataset: Dataset, first_task: int | None = None
+) -> list[Share]:
     """Deals the samples of a dataset to the clients.
 
     Args:
         settings: The run's settings, resolved.
         dataset: The dataset, on the CPU.
+        first_task: The number of the first task of a run that goes on where another has ended;
+            None: the run goes on from none.
 
     Returns:
         For each client, the rows of the dataset that it gets.
     """
     validation = None if dataset.y_validation is None else dataset.y_validation.numpy()
     train, test = dataset.y_train.numpy(), dataset.y_test.numpy()
-    return deal(settings, train, test, len(dataset.labels), validation)
+    return deal(settings, train, test, len(dataset.labels), validation, first_task)
 
 
 def deal(
@@ -92,6 +125,7 @@ def deal(
     test: np.ndarray,
     classes: int,
     validation: np.ndarray | None,
+    first_task: int | None = None,
 ) -> list[Share]:
     """Deals samples to the clients by their classes alone; the samples themselves are not needed.
 
@@ -101,6 +135,8 @@ def deal(
         test: The class of every test sample.
         classes: How many classes the tasks are made of.
         validation: The class of every sample of a validation part; None: there is no such part.
+        first_task: The number of the first task of a run that goes on where another has ended;
+            None: the run goes on from none.
 
     Returns:
         For each client, the numbers of its samples in these arrays, task by task.
@@ -123,6 +159,7 @@ def deal(
         validation=settings.validation,
         blurry=settings.blurry,
         imbalance=settings.imbalance,
+        first_task=first_task,
     )
     if not settings.joint:
         return shares

@@ -16,6 +16,7 @@ from ofcl.bundle.open_bundle import open_bundle
 from ofcl.client import Client
 from ofcl.data.sample_forms import SampleForm, TextForm
 from ofcl.evaluation.held_out import HeldOut
+from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.evaluation.results import Result
 from ofcl.models.head import width
 from ofcl.settings.rules import AT_PARTY
@@ -115,7 +116,9 @@ def shareable(settings: Settings) -> dict[str, Any]:
         settings: The run's settings.
     """
     values = settings.model_dump(mode="json")
-    return {name: value for name, value in values.items() if name not in (*AT_PARTY, "ray")}
+    return {
+        name: value for name, value in values.items() if name not in (*AT_PARTY, "ray", "start")
+    }
 
 
 def validation_curves(bundle: Bundle, clients: list[Client]) -> dict[Any, Curve]:
@@ -128,7 +131,8 @@ def validation_curves(bundle: Bundle, clients: list[Client]) -> dict[Any, Curve]
     Returns:
         The curves by `probability` and `uncertainty`; empty if there are no validation samples.
     """
-    held_out = [c.validation for c in clients if isinstance(c.validation, HeldOut)]
+    own = (c.validation for c in clients)
+    held_out = [part for part in own if isinstance(part, HeldOut | JoinedHeldOut)]
     parts = [part.inputs(MOST_VALIDATION // max(len(held_out), 1)) for part in held_out]
     if not sum(len(y) for _, y in parts):
         return {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 from ofcl.assembly.dealing import batch_limit, build_reading
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
@@ -15,9 +18,23 @@ from ofcl.data.noise import noisy_train
 from ofcl.data.scenario import Share
 from ofcl.data.stream import ArrayStream, Stream
 from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
+from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.methods import METHODS
 from ofcl.privacy import Privacy
 from ofcl.settings.schema import Settings
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The tasks that a client has learned in earlier runs.
+
+    Args:
+        tasks: The number of these tasks.
+        held_out: The samples of these tasks that the client is tested on.
+    """
+
+    tasks: int
+    held_out: HeldOutParts
 
 
 def build_client(
@@ -107,7 +124,12 @@ def build_sharing(settings: Settings) -> Sharing:
 
 
 def build_dataset_client(
-    settings: Settings, dataset: Dataset, number: int, share: Share, classes: int | None = None
+    settings: Settings,
+    dataset: Dataset,
+    number: int,
+    share: Share,
+    classes: int | None = None,
+    earlier: Earlier | None = None,
 ) -> Client:
     """Builds a client that learns its share of a dataset.
 
@@ -118,6 +140,7 @@ def build_dataset_client(
         share: The rows of the dataset that are this client's.
         classes: How many outputs the client's model starts with; None: as many as the dataset has
             labels.
+        earlier: What the client has learned in earlier runs; None: nothing.
     """
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
     validation = train
@@ -127,7 +150,13 @@ def build_dataset_client(
         HeldOut(*test, share.test, dataset.prepare, at_once=settings.joint),
         HeldOut(*validation, share.validation, dataset.prepare, at_once=settings.joint),
     )
-    limit, tasks = batch_limit(settings), settings.tasks_in_stream
+    limit, tasks, first = batch_limit(settings), settings.tasks_in_stream, 0
+    if earlier is not None:
+        first = earlier.tasks
+        held_out = HeldOutParts(
+            JoinedHeldOut([(earlier.held_out.test, first), (held_out.test, tasks)]),
+            JoinedHeldOut([(earlier.held_out.validation, first), (held_out.validation, tasks)]),
+        )
     x, y, rows_of_tasks = noisy_train(
         dataset,
         share,
@@ -136,9 +165,17 @@ def build_dataset_client(
         label_noise=settings.label_noise,
         input_noise=settings.input_noise,
     )
-    stream = ArrayStream(x, y, rows_of_tasks, settings.batch_size, dataset.prepare, limit)
+    stream = ArrayStream(x, y, rows_of_tasks, settings.batch_size, dataset.prepare, limit, first)
+    if earlier is not None:  # its memory may have more samples than this dataset
+        dataset = replace(dataset, x_train=dataset.x_train[:0], y_train=dataset.y_train[:0])
     return build_client(
-        settings, dataset, number, stream=stream, held_out=held_out, tasks=tasks, classes=classes
+        settings,
+        dataset,
+        number,
+        stream=stream,
+        held_out=held_out,
+        tasks=first + tasks,
+        classes=classes,
     )
 
 
@@ -167,6 +204,7 @@ def build_live_stream(
     vocabulary: Vocabulary,
     *,
     standardise: bool,
+    normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> LiveStream:
     """Builds a client's stream of mini-batches from the single samples that a feed brings.
 
@@ -177,6 +215,8 @@ def build_live_stream(
         pattern: Kind and shape of all clients' samples; the first sample fills it in.
         vocabulary: The labels of all clients, to which the stream adds new ones.
         standardise: Whether columns of numbers are standardised by the first rows (`window`).
+        normalisation: Mean and standard deviation of each channel, by which images are normalised;
+            None: those of all live images.
     """
     form = Form(
         pattern,
@@ -184,5 +224,6 @@ def build_live_stream(
         root=build_reading(settings).root,
         window=settings.window if standardise else None,
         device=find_device(settings.device),
+        normalisation=normalisation,
     )
     return LiveStream(number, feed, form, vocabulary, settings.batch_size, settings.on_bad)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ofcl.assembly.start import Start
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import SampleForm
+from ofcl.events import Event
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.state import State
@@ -35,6 +37,8 @@ class Participants:
         agreed: Facts that the server has agreed on with the parties of a federation, for a
             checkpoint; empty without parties.
         fitted: The settings that were chosen for the data, in a line; empty: none was.
+        start: What the run goes on from; None: it begins anew.
+        events: Events of earlier runs that count in this one too.
     """
 
     settings: Settings
@@ -50,6 +54,8 @@ class Participants:
     fingerprint: str = ""
     agreed: State = field(default_factory=dict)
     fitted: str = ""
+    start: Start | None = None
+    events: list[Event] = field(default_factory=list)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -60,6 +66,11 @@ class Participants:
     def first_labels(self) -> tuple[str, ...]:
         """The labels that were known when the run began, in the order of their classes."""
         return self.labels[: self.agreed.get("base")]
+
+    @property
+    def earlier_tasks(self) -> int:
+        """The number of the tasks that were learned before this run."""
+        return self.start.first_task if self.start is not None else 0
 
     def state(self) -> State:
         """Returns labels, form of the samples and the parties' agreement, for a checkpoint."""
@@ -79,6 +90,11 @@ def form_of(dataset: Dataset) -> State:
         dataset: The dataset.
 
     Returns:
-        The kind of the samples, and mean and standard deviation of each channel.
+        Kind and shape of the samples, and mean and standard deviation of each channel.
     """
-    return {"kind": dataset.kind, "mean": list(dataset.mean), "std": list(dataset.std)}
+    return {
+        "kind": dataset.kind,
+        "shape": list(dataset.shape),
+        "mean": list(dataset.mean),
+        "std": list(dataset.std),
+    }

@@ -16,6 +16,7 @@ from ofcl.algorithm import Engine
 from ofcl.assembly.dataset_clients import ClientFactory, dataset_participants, save_dataset
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.participants import Participants
+from ofcl.assembly.start import Start
 from ofcl.assembly.stream_clients import TestSamples, stream_participants
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
@@ -85,12 +86,14 @@ class LocalStage:
             settings name or, if they name none, a dataset.
         test: Samples to test on, for streams.
         load: Loads the dataset that the settings name; None: a new loader.
+        start: What the run goes on from; None: it begins anew.
     """
 
     dataset: Dataset | None = None
     streams: Sequence[Feed | Items] = ()
     test: TestSamples = ()
     load: Loader | None = None
+    start: Start | None = None
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
         """Builds the clients, the server and the local engine.
@@ -102,17 +105,22 @@ class LocalStage:
         """
         if self.streams or settings.streams:
             participants = stream_participants(
-                settings, self.streams, self.test, hooks.pause, known
+                settings, self.streams, self.test, hooks.pause, known, self.start
             )
         else:
             load = self.load or Loader(tell=hooks.tell)
-            participants = dataset_participants(settings, self.dataset, load)
+            again = known is not None
+            participants = dataset_participants(
+                settings, self.dataset, load, start=self.start, again=again
+            )
         settings = participants.settings
+        begun = [client.learned > 0 for client in participants.clients]  # in an earlier run
         engine = LocalEngine(
             participants.clients,
-            starts=[number * settings.stagger for number in range(settings.clients)],
+            starts=[0 if awake else k * settings.stagger for k, awake in enumerate(begun)],
             patience=settings.patience,
             pause=hooks.pause,
+            events=participants.events,
         )
         return Prepared(participants, engine)
 
@@ -186,6 +194,7 @@ def choose_stage(
     test: TestSamples = (),
     out: Path | None = None,
     load: Loader | None = None,
+    start: Start | None = None,
 ) -> Stage:
     """Returns the stage that the settings ask for (`engine`).
 
@@ -196,6 +205,7 @@ def choose_stage(
         test: Samples to test on, for streams.
         out: The run directory; None: no records are kept.
         load: Loads the dataset that the settings name; None: a new loader.
+        start: What the run goes on from; None: it begins anew.
 
     Raises:
         OfclError: If the engine cannot take these streams or test samples, or needs another
@@ -204,7 +214,7 @@ def choose_stage(
     if test and not (streams or settings.streams):
         raise OfclError("test is for streams; a dataset has a test part of its own")
     if settings.engine == "local":
-        return LocalStage(dataset, streams, test, load)
+        return LocalStage(dataset, streams, test, load, start)
     if settings.engine == "flower":
         raise OfclError(
             "a run between parties is started, and gone on with, by: ofcl federation start"

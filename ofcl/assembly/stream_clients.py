@@ -13,10 +13,14 @@ from torch import Tensor
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
 from ofcl.assembly.fitting import describe_fit
+from ofcl.assembly.inheritance import check_clients, check_start
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
+from ofcl.assembly.start import Start
+from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
+from ofcl.assembly.take_over import take_over
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
@@ -30,6 +34,7 @@ from ofcl.data.standardisation import Standardisation
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
 from ofcl.evaluation.held_out import SeenHeldOut
+from ofcl.events import Event
 from ofcl.settings.rules import check_combination
 from ofcl.settings.schema import Settings
 from ofcl.state import State
@@ -46,6 +51,7 @@ def stream_participants(
     test: TestSamples,
     pause: Callable[[float], None],
     known: State | None = None,
+    start: Start | None = None,
 ) -> Participants:
     """Prepares the clients and the server of a run over streams; waits for a first sample.
 
@@ -56,6 +62,7 @@ def stream_participants(
         pause: Waits for the given number of seconds; it may raise to end the run.
         known: What the checkpoint of a resumed run says of its streams (`Participants.state`);
             None: the run is new.
+        start: What the run goes on from; None: it begins anew.
     """
     if isinstance(test, str | Path):
         settings, test = settings.model_copy(update={"test": str(test)}), ()
@@ -65,19 +72,30 @@ def stream_participants(
     settings = settings.model_copy(update={"streams": names})
     check_combination(settings)
     settings = _settled(settings)
-    pattern, vocabulary = Pattern(), Vocabulary()
-    if known is not None:
-        pattern = Pattern(known["kind"], tuple(known["shape"]))
-        vocabulary = Vocabulary(tuple(known["labels"]))
+    pattern, vocabulary = first_known(known, start)
     live = [
-        build_live_stream(settings, k, feed, pattern, vocabulary, standardise=not streams)
+        build_live_stream(
+            settings,
+            k,
+            feed,
+            pattern,
+            vocabulary,
+            standardise=not streams,
+            normalisation=start.normalisation if start is not None else None,
+        )
         for k, feed in enumerate(feeds)
     ]
+    if start is not None and known is None:
+        check_clients(len(live), start)
+        for k, stream in enumerate(live):
+            stream.load_state(stream_state(start, k, names))
     _wait_for_a_sample(live, pattern, pause)
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty_dataset("stream", ())
     asked, settings = settings, resolve_alone(resolve(settings, dataset))
     check_run(settings, dataset)
+    if start is not None:
+        check_start(settings, dataset, start)
     dataset = dataset.to(find_device(settings.device))
     test = list(test)
     samples = functools.cache(lambda: read_test_samples(settings, test, live))
@@ -85,25 +103,42 @@ def stream_participants(
         samples()  # what is wrong with them is said now
     elif known["tested"] and not (test or settings.test):
         raise OfclError("this run was tested on samples of its own: resume it with test=…")
+    clients = [
+        build_live_client(settings, dataset, k, stream, tests_of(samples, stream, vocabulary))
+        for k, stream in enumerate(live)
+    ]
+    server = build_server(settings, dataset)
+    standardised = all(stream.form.standardisation is not None for stream in live)
+    events: list[Event] = []
+    warnings = _oddities(settings, pattern, by_name=not streams and not standardised)
+    if start is not None:
+        take_over(start, clients, server, settings.seed)
+    if start is not None and known is None:
+        events, of_tests = tests_of_start(start, [sample.label for sample in samples()], vocabulary)
+        warnings += of_tests
     return Participants(
         settings=settings,
-        clients=[
-            build_live_client(settings, dataset, k, stream, tests_of(samples, stream, vocabulary))
-            for k, stream in enumerate(live)
-        ],
-        server=build_server(settings, dataset),
+        clients=clients,
+        server=server,
         fitted=describe_fit(asked, settings),
         vocabulary=vocabulary,
-        warnings=_oddities(settings, pattern, by_name=not streams),
+        warnings=warnings,
         batches=None,
         pattern=pattern,
         tested=bool(test or settings.test),
         form=form_of(dataset),
-        sample_form=lambda: form_of_streams(settings, live, pattern),
+        sample_form=lambda: form_of_streams(settings, live, pattern, start),
+        start=start,
+        events=events,
     )
 
 
-def form_of_streams(settings: Settings, live: Sequence[LiveStream], pattern: Pattern) -> SampleForm:
+def form_of_streams(
+    settings: Settings,
+    live: Sequence[LiveStream],
+    pattern: Pattern,
+    start: Start | None = None,
+) -> SampleForm:
     """Describes how samples of streams are read, so that others can be read in the same way.
 
     Every client standardises by its own first rows; the form has these pooled.
@@ -112,7 +147,11 @@ def form_of_streams(settings: Settings, live: Sequence[LiveStream], pattern: Pat
         settings: The run's settings.
         live: The stream of each client.
         pattern: Kind and shape of all samples.
+        start: What the run goes on from; None: it begins anew.
     """
+    # Of streams that go on from streams, each client standardises as it did before.
+    if start is not None and (not start.pattern or pattern.kind == "image"):
+        return start.form
     known: State = next((s.feed.known for s in live if "columns" in s.feed.known), {})
     columns, label = tuple(known.get("columns", ())), known.get("label")
     if pattern.kind == "image":
@@ -151,7 +190,7 @@ def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
     Args:
         settings: The run's settings, resolved.
         pattern: Kind and shape of the samples.
-        by_name: Whether the settings name the streams; rows of such streams are standardised.
+        by_name: Whether the settings name the streams, and their rows are still to be standardised.
     """
     warnings = []
     if settings.clients < settings.min_clients:

@@ -137,7 +137,9 @@ class Lines:
         """
         tally = self._tally
         tally.add(event)
-        if isinstance(event, Evaluated) and tally.ended[event.task] == tally.clients:
+        if not isinstance(event, Evaluated) or event.task < tally.earlier:
+            return
+        if tally.ended[event.task] == tally.clients:
             result = self._run.result()
             rows = [matrix[event.task] for matrix in result.accuracy]
             seen = [value for row in rows for value in row if value is not None]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from ofcl.assembly.dealing import Loader
+from ofcl.assembly.going_on import make_continued
 from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import drive
 from ofcl.cli.run_names import default_out
@@ -21,7 +22,6 @@ from ofcl.evaluation.results import Result
 from ofcl.experiment import Run
 from ofcl.report.trackers import check_trackers
 from ofcl.settings import files as settings_files
-from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
 
@@ -37,6 +37,10 @@ def run(
         str | None, typer.Argument(help="A settings file, or a preset's name (ofcl list protocols)")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="A name (ofcl data list), or a path.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Go on from an earlier run (its directory) or a model."),
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="How clients learn (ofcl list methods).")
     ] = None,
@@ -114,9 +118,9 @@ def run(
         "image_size": image_size, "columns": columns or None, "drop": drop or None,
         "embedder": embedder, "on_bad": on_bad, "task": task,
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
-        "joint": joint or None,
+        "joint": joint or None, "start": start,
     }  # fmt: skip
-    made = make_settings(
+    made, begun = make_continued(
         settings_files.load_settings(settings) if settings else {},
         {name: value for name, value in named.items() if value is not None},
         dict(map(settings_files.parse_override, set_ or [])),
@@ -129,7 +133,8 @@ def run(
             raise OfclError("give --seed or --seeds, not both")
         run_seeds(made, parse_seeds(seeds), out, quiet, as_json, track or ())
         return
-    started = Run(made, out=out or default_out(made), load=Loader(track_progress, say))
+    load = Loader(track_progress, say)
+    started = Run(made, out=out or default_out(made), load=load, start=begun)
     tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
 
 

@@ -18,8 +18,10 @@ class Tally:
     """
 
     def __init__(self, run: Run) -> None:
-        self.tasks, self.clients = run.settings.tasks_in_stream, run.settings.clients
-        self.task = self.rounds = self.batches = self.classes = self.skipped = 0
+        self.tasks, self.clients = run.last_task, run.settings.clients
+        self.earlier = run.earlier_tasks  # tasks of runs before this one
+        self.task = self.earlier
+        self.rounds = self.batches = self.classes = self.skipped = 0
         self.ended: dict[int, int] = {}
         self._loss = self._samples = 0.0
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)

@@ -8,7 +8,7 @@ from typing import Any
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 
-MAY_DIFFER = {"seed", "device", "engine", "ray", "checkpoint_every", "data_root"}
+MAY_DIFFER = {"seed", "device", "engine", "ray", "checkpoint_every", "data_root", "start"}
 """Settings that may differ between the runs of one experiment."""
 
 _ALWAYS_SHOWN = ["dataset", "method", "memory", "protocol"]
@@ -17,12 +17,14 @@ _ALWAYS_SHOWN = ["dataset", "method", "memory", "protocol"]
 def experiment_key(settings: Settings) -> str:
     """Returns a text that is the same for all runs of an experiment, and another for other runs.
 
-    It is the settings as JSON, without those in `MAY_DIFFER`, such as the seed.
+    It is the settings as JSON, without those in `MAY_DIFFER`, such as the seed. A run that goes on
+    from another is of another experiment than one that begins anew.
 
     Args:
         settings: The settings of one run.
     """
-    return settings.model_dump_json(exclude=MAY_DIFFER)
+    went_on = "" if settings.start is None else " from an earlier run"
+    return settings.model_dump_json(exclude=MAY_DIFFER) + went_on
 
 
 def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
@@ -56,7 +58,8 @@ def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
         values = {"default" if is_default(s, name) else getattr(s, name) for s in settings}
         return len(values) > 1
 
-    others = [n for n in Settings.model_fields if n not in {*_ALWAYS_SHOWN, *MAY_DIFFER}]
+    hidden = {*_ALWAYS_SHOWN, *MAY_DIFFER} - {"start"}
+    others = [n for n in Settings.model_fields if n not in hidden]
     return _ALWAYS_SHOWN + [name for name in others if differs(name)]
 
 

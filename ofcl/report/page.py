@@ -213,7 +213,8 @@ def state(run: RunView) -> str:
         return "just begun"
     batches = sum(event["batches"] for event in learned)
     task = max(event["task"] for event in learned) + 1
-    tasks = "" if run.settings.streams else f" of {run.settings.tasks_in_stream}"
+    last = run.directory.earlier_tasks() + run.settings.tasks_in_stream
+    tasks = "" if run.settings.streams else f" of {last}"
     return f"not finished: task {task}{tasks}, {batches} mini-batches"
 
 

@@ -94,7 +94,7 @@ def read_run(directory: RunDirectory) -> RunView:
         result = summarise(
             map(from_json, events),
             clients=settings.clients,
-            tasks=None if settings.streams else settings.tasks,
+            tasks=None if settings.streams else directory.earlier_tasks() + settings.tasks,
             seconds=events[-1]["seconds"] if events else 0.0,
             joint=settings.joint,
         )

@@ -15,8 +15,8 @@ AT_PARTY = (
 )  # fmt: skip
 """Settings that each party of a federation decides for itself: the server never sends them."""
 
-_STREAMS_ONLY = ("task", "test", "idle")
-_DATASETS_ONLY = (
+STREAMS_ONLY = ("task", "test", "idle")
+DATASETS_ONLY = (
     "dataset", "tasks", "limit", "class_order", "task_order", "drop_class", "split", "blurry",
     "imbalance", "joint", "label_noise", "input_noise",
 )  # fmt: skip
@@ -55,10 +55,10 @@ def check_combination(settings: Settings) -> None:
         )
     given = _given(settings)
     if not settings.streams:
-        if unused := [name for name in _STREAMS_ONLY if name in given]:
+        if unused := [name for name in STREAMS_ONLY if name in given]:
             raise OfclError(f"{unused[0]} is for streams; without --stream it would do nothing")
         return
-    if unused := [name for name in _DATASETS_ONLY if name in given]:
+    if unused := [name for name in DATASETS_ONLY if name in given]:
         raise OfclError(f"{unused[0]} is for datasets; with --stream it would do nothing")
     if settings.clients not in (clients, _default("clients")):
         raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")

@@ -37,6 +37,9 @@ class Settings(BaseModel):
         (), description="settings that are chosen for the data; those that are given never are"
     )
     seed: int = Field(0, ge=0, description="seed of everything drawn in the run")
+    start: str | None = Field(
+        None, description="an earlier run's directory, or a model, from which this run goes on"
+    )
 
     # How the data are read
     data_root: str | None = Field(

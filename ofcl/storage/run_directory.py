@@ -3,6 +3,7 @@
     settings.toml   complete: with versions, seed and vocabulary; enough to run it again
     events.jsonl    the events, one line each; lines are only ever appended
     checkpoint/     the last two states: safetensors + JSON, never pickle
+    start.json      of a run that goes on from an earlier one: what it needs to know of that one
     pictures/       samples that generative methods make at the end of each task
     model.safetensors, result.json   written when the run is finished
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,8 +31,10 @@ from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.state import State, Tensors, flatten
 from ofcl.storage.atomic_files import ends_with_newline, explained, write_whole
+from ofcl.storage.checkpoint import Checkpoint, save_checkpoint
 from ofcl.storage.image_grid import grid
 
+START = "start.json"
 CLIENTS_RUN = "run"  # the name of the run in the folders of clients in other processes
 
 
@@ -48,8 +52,8 @@ class RunDirectory:
 
     def check_new(self) -> None:
         """Raises an error if the directory already contains a run or other files."""
-        # A process that was killed in `create` leaves the first, clients elsewhere the second.
-        left = {"settings.toml.partial", "clients"}
+        # A process that was killed in `create` leaves the first four, clients elsewhere the last.
+        left = {"settings.toml.partial", "start.json.partial", START, "checkpoint", "clients"}
         if self.path.exists() and (
             not self.path.is_dir() or self.started() or {p.name for p in self.path.iterdir()} - left
         ):
@@ -64,8 +68,10 @@ class RunDirectory:
         form: State,
         made_with: State,
         fingerprint: str = "",
+        start: State | None = None,
+        state: State | None = None,
     ) -> None:
-        """Makes the directory of a new run, with its `settings.toml`.
+        """Makes the directory of a new run, with its `settings.toml`, which is written last.
 
         Args:
             settings: The settings of the run.
@@ -74,12 +80,21 @@ class RunDirectory:
                 have it too.
             made_with: The versions of ofcl, Python and PyTorch, and the device.
             fingerprint: A checksum of the data; empty if the data cannot be compared later.
+            start: What a run that goes on from an earlier one must know of it, as plain values;
+                None: the run begins anew.
+            state: The state in which such a run begins, for its first checkpoint.
         """
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
         described = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            (self.path / START).unlink(missing_ok=True)
+            if start is not None and state is not None:
+                save_checkpoint(self.checkpoints, Checkpoint(0, 0.0, state))
+                write_whole(self.path / START, json.dumps(start, indent=1) + "\n")
+                described["went_on"] = {"model": start["digest"], "tasks": start["first_task"]}
             write_whole(self.path / "settings.toml", to_toml({**values, **described}))
 
     def started(self) -> bool:
@@ -93,6 +108,25 @@ class RunDirectory:
             OfclError: If the directory contains no run.
         """
         return make_settings(load_settings(self._settings_file()))
+
+    def start(self) -> State | None:
+        """Reads what the run knows of an earlier one, from which it went on; None: of none.
+
+        Raises:
+            OfclError: If the file is damaged.
+        """
+        path = self.path / START
+        if not path.exists():
+            return None
+        try:
+            values: State = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise OfclError(f"'{path}' cannot be read: {error}") from None
+        return values
+
+    def earlier_tasks(self) -> int:
+        """Reads how many tasks were learned in the runs from which this one went on."""
+        return int(self.description().get("went_on", {}).get("tasks", 0))
 
     def check_labels(self, labels: tuple[str, ...]) -> None:
         """Raises an error if the labels of data differ from those of the run.
