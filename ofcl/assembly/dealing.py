@@ -14,6 +14,7 @@ from ofcl.data.loading import load_dataset
 from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.scenario import Share, build_scenario, joint_share
+from ofcl.errors import OfclError
 from ofcl.settings.schema import Settings
 
 
@@ -62,9 +63,16 @@ def _in_form(how: Reading, form: SampleForm) -> Reading:
         case ImageForm():
             return replace(how, white=form.white or 0.0)
         case TableForm():
-            label, columns = how.label or form.label, how.columns or form.columns
-            scale = (form.mean, form.scale)
-            return replace(how, label=label, columns=columns, standardisation=scale)
+            if how.columns not in ((), form.columns):
+                raise OfclError(f"columns = {', '.join(how.columns)}, but the earlier run has "
+                                f"learned {', '.join(form.columns)}")  # fmt: skip
+            return replace(
+                how,
+                label=how.label or form.label,
+                columns=form.columns,
+                standardisation=(form.mean, form.scale),
+                codes=form.codes,
+            )
         case TextForm():
             return replace(how, label=how.label or form.label, text=how.text or form.column)
         case VectorForm():

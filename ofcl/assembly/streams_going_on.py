@@ -12,6 +12,7 @@ from ofcl.assembly.start import Start
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import SampleForm, TableForm, TextForm, VectorForm
+from ofcl.errors import OfclError
 from ofcl.events import Event
 from ofcl.state import State
 
@@ -84,6 +85,9 @@ def stream_state(start: Start, number: int, names: tuple[str, ...]) -> State:
 
 def _columns(form: SampleForm) -> State:
     """Returns the meaning of columns, as a feed knows it; {} if the form names none."""
+    if isinstance(form, TableForm) and form.codes:
+        raise OfclError("the earlier run has learned columns that are not all numbers, and streams "
+                        "bring numbers alone; go on with a table: --dataset FILE")  # fmt: skip
     match form:
         case TableForm(columns=columns, label=str(label)):
             return {"label": label, "kind": "numbers", "columns": columns}

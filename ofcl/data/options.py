@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.errors import OfclError
 
 T = TypeVar("T")
@@ -98,8 +99,10 @@ class Reading:
         subset: The part of the dataset that is used.
         on_bad: `stop` refuses samples that cannot be used; `skip` leaves them out.
         track: Shows the progress of slow steps.
-        standardisation: The values that are subtracted from the columns of a table, and those by
-            which they are then divided; None: they are measured in the window.
+        standardisation: The values that are subtracted from the numbers of a table's rows, and
+            those by which they are then divided; None: they are measured in the window.
+        codes: With a standardisation: how the cells of each column become numbers; empty: each cell
+            is one number.
         white: The largest value in grey image files with more than 8 bits that came before; 0: none
             came.
         fewest_classes: The number of classes that the train samples must have at least.
@@ -118,6 +121,7 @@ class Reading:
     on_bad: OnBad = "stop"
     track: Progress = no_progress
     standardisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    codes: tuple[ColumnCode, ...] = ()
     white: float = 0.0
     fewest_classes: int = 2
 

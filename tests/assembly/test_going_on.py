@@ -376,6 +376,25 @@ def test_tables_keep_their_columns_and_their_scale(tmp_path, table_run, at_hand)
         ofcl.run(less, start=start)
 
 
+def test_categories_and_gaps_keep_their_places(tmp_path):
+    rows = [{"size": n / 4 if n % 5 else "", "colour": ("red", "blue")[n % 2], "label": "ab"[n % 2]}
+            for n in range(40)]  # fmt: skip
+    today = write_table(tmp_path / "today.csv", rows)
+    ofcl.run(today, out=tmp_path / "today", **{**DATASET, "tasks": 2, "burn_in": 0})
+    rows = [{"size": 100.0 + n, "colour": ("green", "red")[n % 2], "label": "c"} for n in range(20)]
+    tomorrow = write_table(tmp_path / "tomorrow.csv", rows)
+    start = read_start(tmp_path / "today")
+    made = make_settings(inherited(start, "dataset"), {"dataset": tomorrow})
+    (batch, _) = Run(made, start=start).clients[0].take()
+    # The number, its mark of a gap, then blue, red and all other colours.
+    assert batch.x.shape[1] == 5
+    assert (batch.x[:, 0] > 10).all()
+    assert (batch.x[:, 1:3] == 0).all()
+    assert (batch.x[:, 3] + batch.x[:, 4] == 1).all()
+    with pytest.raises(OfclError, match="columns that are not all numbers, and streams"):
+        ofcl.run(streams=[stream(0), stream(1)], start=start)
+
+
 def test_streams_of_rows_keep_the_columns_and_the_scale_of_a_table(tmp_path, table_run):
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:

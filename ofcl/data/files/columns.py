@@ -102,6 +102,9 @@ def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     if how.columns:
         for name in how.columns:
             table.column(name)
+        if how.standardisation is not None:  # an earlier table has said what the columns mean
+            kind: Literal["numbers", "mixed"] = "mixed" if how.codes else "numbers"
+            return Meaning(label, kind, how.columns, how.codes)
         return (
             _of_columns(table, label, how.columns)
             if mixed
