@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ofcl.bundle.description import Description, to_json
 from ofcl.bundle.trained_model import TrainedModel
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
 from ofcl.data.standardisation import Standardisation
 
@@ -170,7 +171,23 @@ def facts(description: Description) -> dict[str, str]:
     }
     if form.kind == "table":
         found["columns"] = json.dumps(form.columns)
+        names = [name for code in form.codes for name in _numbers(code)]
+        found["numbers"] = json.dumps(names or form.columns)
     return found
+
+
+def _numbers(code: ColumnCode) -> list[str]:
+    """Names the numbers that a cell of a column becomes, in their order (`ColumnCode.encode`)."""
+    match code.kind:
+        case "category":
+            parts = [f" = {category}" for category in code.categories] + [" = another"]
+        case "date":
+            cycles = ("year", "day") if code.times else ("year",)
+            parts = [" in days since 1970"]
+            parts += [f", {turn} of the {cycle}" for cycle in cycles for turn in ("sine", "cosine")]
+        case _:
+            parts = [""]
+    return [code.name + part for part in [*parts, *([" is empty"] if code.gaps else [])]]
 
 
 def _preparation(form: SampleForm) -> str:
@@ -185,11 +202,12 @@ def _preparation(form: SampleForm) -> str:
                 "scaled by 'white' in model.json first. Normalisation is inside."
             )
         case "table":
-            coded = "Cells become numbers by 'samples.codes' in model.json. "
-            return (
-                f"{coded if getattr(form, 'codes', ()) else ''}Numbers in the order of 'columns'. "
-                "Standardisation is inside."
-            )
+            if form.codes:
+                return (
+                    "The numbers that 'numbers' lists; cells become them by 'samples.codes' in "
+                    "model.json. Standardisation is inside."
+                )
+            return "Numbers in the order of 'columns'. Standardisation is inside."
         case "vector":
             return f"Vectors of {form.length} numbers. Standardisation, if there is any, is inside."
         case "text":

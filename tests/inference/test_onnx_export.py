@@ -20,9 +20,11 @@ from tests.support.made_up_bundles import (
     COLOUR,
     GREY,
     LABELS,
+    MIXED,
     TABLE,
     TEXTS,
     VECTORS,
+    by_nearest_mean,
     made_up_bundle,
 )
 
@@ -75,6 +77,34 @@ def test_its_metadata_are_all_one_needs(tmp_path):
     assert (found["kind"], found["input"]) == ("table", "rows")
     assert from_json(found["model.json"]) == bundle.description
     assert facts.producer_name == "ofcl"
+
+
+def test_cells_that_are_no_numbers_are_described(tmp_path):
+    bundle = made_up_bundle(form=MIXED)
+    export_onnx(bundle, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    names = json.loads(session.get_modelmeta().custom_metadata_map["numbers"])
+    assert names == [
+        "age", "sex = f", "sex = m", "sex = another", "seen in days since 1970",
+        "seen, sine of the year", "seen, cosine of the year", "smokes", "smokes is empty",
+    ]  # fmt: skip
+    days = 19816  # 2024-04-03
+    angle = 2 * np.pi * days / 365.2425
+    row = np.array([[61, 0, 1, 0, days, np.sin(angle), np.cos(angle), 0.5, 1]])
+    cells = {"age": 61, "sex": "m", "seen": "2024-04-03", "smokes": None}
+    expected = open_bundle(bundle).predict_proba(cells)
+    assert np.abs(answers(tmp_path / "model.onnx", row, "table")[1][0] - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(("network", "form"), [("mlp", TABLE), ("slim-resnet18", COLOUR)])
+def test_the_nearest_class_mean(tmp_path, network, form):
+    bundle = by_nearest_mean(made_up_bundle(network, form))
+    export_onnx(bundle, tmp_path / "model.onnx")
+    samples = made_up_samples(form, 7)
+    logits, probabilities = answers(tmp_path / "model.onnx", samples, form.kind)
+    assert np.abs(probabilities - open_bundle(bundle).predict_proba(samples)).max() < 1e-4
+    assert (logits[:, 1] == -np.inf).all()  # a class without a prototype
+    assert (probabilities[:, 1] == 0).all()
 
 
 def test_the_embedder_of_texts_is_described(tmp_path):
