@@ -194,9 +194,12 @@ def _image(place: int, sample: Any, form: ImageForm, resize: bool) -> np.ndarray
         sample = sample.detach().cpu().numpy()
     if isinstance(sample, np.ndarray):
         try:
-            return np.asarray(_of_array(sample, form).samples[0])
+            images = _of_array(sample, form).samples
         except OfclError as error:
             raise UnusableSample(place, str(error)) from None
+        if len(images) != 1:
+            raise UnusableSample(place, f"an array of {len(images)} images; expected one")
+        return np.asarray(images[0])
     is_file = isinstance(sample, str | Path | StoredImage)
     if not is_file and not hasattr(sample, "convert"):
         problem = f"{type(sample).__name__} is given; this model takes {form.words()}"

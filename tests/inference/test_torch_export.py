@@ -10,7 +10,14 @@ from ofcl.bundle.description import from_json
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.inference.prepared_network import made_up_samples
 from ofcl.inference.torch_export import export_torch
-from tests.support.made_up_bundles import COLOUR, GREY, LABELS, TABLE, made_up_bundle
+from tests.support.made_up_bundles import (
+    COLOUR,
+    GREY,
+    LABELS,
+    TABLE,
+    by_nearest_mean,
+    made_up_bundle,
+)
 
 MODELS = [("mlp", TABLE), ("convnet", GREY), ("slim-resnet18", COLOUR)]
 
@@ -31,3 +38,12 @@ def test_it_is_loaded_and_predicts(tmp_path, capfd, network, form):
         assert logits.shape == (count, len(LABELS))
         assert np.abs(probabilities.numpy() - model.predict_proba(samples)).max() < 1e-5
     assert b".py" not in path.read_bytes()  # no path of this machine
+
+
+def test_the_nearest_class_mean(tmp_path):
+    bundle = by_nearest_mean(made_up_bundle("convnet", GREY))
+    export_torch(bundle, tmp_path / "model.pt2")
+    samples = made_up_samples(GREY, 5)
+    _, probabilities = torch.export.load(tmp_path / "model.pt2").module()(torch.from_numpy(samples))
+    expected = open_bundle(bundle).predict_proba(samples)
+    assert np.abs(probabilities.numpy() - expected).max() < 1e-5
