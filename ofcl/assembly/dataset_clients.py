@@ -13,7 +13,7 @@ from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import Loader, build_shares, task_lengths
 from ofcl.assembly.earlier_tests import EarlierTests, read_earlier_tests
 from ofcl.assembly.fitting import describe_fit
-from ofcl.assembly.inheritance import check_start
+from ofcl.assembly.inheritance import check_embedder, check_start
 from ofcl.assembly.make_client import build_dataset_client
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
@@ -49,6 +49,8 @@ def dataset_participants(
         again: Whether the run is resumed.
     """
     check_settings(settings)
+    if start is not None:
+        check_embedder(settings, start)
     load = load or Loader()
     dataset = dataset or load(settings, start.form if start is not None else None)
     if start is not None:

@@ -58,7 +58,10 @@ def read_earlier_tests(
         OfclError: If a resumed run has tested data that are not at hand.
     """
     of_parts: list[list[HeldOutParts]] = []
-    tested, warnings = [], []
+    tested, warnings = list[bool](), list[str]()
+    if not start.parts:
+        warnings.append(f"what '{start.name}' has learned before is not tested: a model has no "
+                        "test data. A and F are of the new tasks alone")  # fmt: skip
     for part in start.parts:
         nothing = [_nothing(part)] * settings.clients
         try:

@@ -73,7 +73,6 @@ def check_start(settings: Settings, dataset: Dataset, start: Start) -> None:
     for name in OF_THE_MODEL:
         _check_same(name, settings, start, "has learned so; nothing else fits its model")
     _check_form(dataset, start)
-    _check_embedder(settings, start)
     if start.clients:
         _check_memories(settings, start)
 
@@ -142,8 +141,15 @@ def _check_form(dataset: Dataset, start: Start) -> None:
         )
 
 
-def _check_embedder(settings: Settings, start: Start) -> None:
-    """Raises an error if texts would become vectors by another model than those of the start."""
+def check_embedder(settings: Settings, start: Start) -> None:
+    """Raises an error if texts would become vectors by another model than those of the start.
+
+    It is called before any text is embedded, which may take long.
+
+    Args:
+        settings: The run's settings.
+        start: The start of the run.
+    """
     if not isinstance(start.form, TextForm):
         return
     found, before = find_embedder(settings.embedder), start.form.embedder

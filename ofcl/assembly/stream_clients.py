@@ -13,7 +13,7 @@ from torch import Tensor
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
 from ofcl.assembly.fitting import describe_fit
-from ofcl.assembly.inheritance import check_clients, check_start
+from ofcl.assembly.inheritance import check_clients, check_embedder, check_start
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
@@ -86,6 +86,7 @@ def stream_participants(
         for k, feed in enumerate(feeds)
     ]
     if start is not None and known is None:
+        check_embedder(settings, start)
         check_clients(len(live), start)
         for k, stream in enumerate(live):
             stream.load_state(stream_state(start, k, names))

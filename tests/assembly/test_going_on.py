@@ -13,7 +13,10 @@ import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.assembly.going_on import read_start
 from ofcl.assembly.inheritance import inherited
+from ofcl.assembly.start import Start
+from ofcl.data.files.embedders import EMBEDDERS
 from ofcl.data.live import watched_folder
+from ofcl.data.sample_forms import TextForm
 from ofcl.events import Evaluated, Learned
 from ofcl.storage.checkpoint import load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
@@ -255,6 +258,16 @@ def test_a_resumed_run_must_have_what_it_tests(tmp_path, days):
 def digests(folder):
     return {path: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in folder.rglob("*") if path.is_file()}  # fmt: skip
+
+
+def test_texts_must_be_embedded_by_the_same_model(tmp_path):
+    """It is told before anything is embedded, which takes long."""
+    form = TextForm(EMBEDDERS["e5-small-v2"], 384)
+    start = Start("a model", "", {}, ("a", "b"), form)
+    table = write_table(tmp_path / "texts.csv", [{"text": "a word", "label": "a"}])
+    made = make_settings({"dataset": table, "embedder": "all-mpnet-base-v2"})
+    with pytest.raises(OfclError, match="learned texts by 'intfloat/e5-small-v2'; give this one"):
+        Run(made, start=start)
 
 
 def test_the_earlier_run_is_never_changed(tmp_path, days):
