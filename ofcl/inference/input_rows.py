@@ -183,7 +183,7 @@ def _of_tables(tables: Sequence[Path], prefix: str, size: int, damage: Damage) -
         damage: Lines that cannot be read are reported to it.
     """
     for path in tables:
-        name = str(path).removeprefix(prefix)
+        name = str(path).removeprefix(prefix) if prefix else path.name
         lines: list[int] = []
         rows: list[dict[str, Any]] = []
         for line, row in rows_of_table(path, damage):
