@@ -99,7 +99,7 @@ def _hint(form: SampleForm) -> str:
     if isinstance(form, ImageForm):
         return ": a folder of images, one image, or an npz"
     texts = ", .txt (a text on each line)" if isinstance(form, TextForm) else ", .npz"
-    return f" in .csv, .tsv, .jsonl, .parquet{texts}"
+    return f" in .csv, .tsv, .jsonl, .parquet, .xlsx{texts}"
 
 
 def _is_table(path: Path, form: SampleForm) -> bool:

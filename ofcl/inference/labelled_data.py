@@ -11,26 +11,29 @@ import numpy as np
 
 from ofcl.bundle.given_samples import collect
 from ofcl.data.files.arrays import image_arrays, pixel_unit, read_arrays
+from ofcl.data.files.cells import read_label
+from ofcl.data.files.columns import LABEL_NAMES, find_name
+from ofcl.data.files.labels import whole_numbers
 from ofcl.data.files.tables import read_table, table_format
+from ofcl.data.files.whole_table import Table
 from ofcl.data.loading import read_raw
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.array_files import KEYS, array_part
 from ofcl.data.own.hub import HUB
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES, images_of_classes
-from ofcl.data.own.table_files import raw_of_tables
 from ofcl.data.raw import Content, Raw, Samples
-from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm
+from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
 from ofcl.errors import OfclError
 from ofcl.inference.input_rows import Lot, Lots
 
 WhichPart = Literal["train", "test", "all"]
 
-TAKEN: dict[str, tuple[Content, ...]] = {
+TAKEN: dict[str, tuple[str, ...]] = {
     "image": ("image files", "images"),
-    "table": ("table",),
-    "text": ("texts",),
-    "vector": ("vectors", "table"),
+    "table": ("rows", "table", "vectors"),
+    "text": ("rows", "texts"),
+    "vector": ("rows", "vectors", "table"),
 }
 """The kinds of samples that a model with each form of samples can take."""
 
@@ -40,16 +43,18 @@ class Piece:
     """A part of labelled data.
 
     Args:
-        content: The kind of its samples.
+        content: The kind of its samples; `rows`: values by column.
         samples: The samples, undecoded.
         labels: The label of each sample.
         notes: Lines that a user of these data should read.
+        where: The place of each sample, for messages; empty: they are counted.
     """
 
-    content: Content
+    content: Content | Literal["rows"]
     samples: Samples
     labels: Sequence[str]
     notes: tuple[str, ...] = ()
+    where: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,14 @@ class Labelled:
         samples: The samples, undecoded.
         labels: The label of each sample.
         notes: Lines that a user of these data should read.
+        where: The place of each sample, for messages; empty: they are counted.
     """
 
     name: str
     samples: Samples
     labels: Sequence[str]
     notes: tuple[str, ...] = ()
+    where: Sequence[str] = ()
 
     def only(self, rows: Sequence[int]) -> Labelled:
         """Returns some of the samples.
@@ -80,7 +87,9 @@ class Labelled:
             samples: Samples = self.samples[np.array(rows, dtype=np.int64)]
         else:
             samples = [self.samples[row] for row in rows]
-        return replace(self, samples=samples, labels=[self.labels[row] for row in rows])
+        where = [self.where[row] for row in rows] if self.where else ()
+        labels = [self.labels[row] for row in rows]
+        return replace(self, samples=samples, labels=labels, where=where)
 
     def lots(self, size: int, damage: Damage) -> Lots:
         """Cuts the samples into lots; each is called by its row.
@@ -94,26 +103,14 @@ class Labelled:
             """Yields the lots."""
             for start in range(0, len(self.labels), size):
                 rows = range(start, min(start + size, len(self.labels)))
-                where = [f"'{self.name}', sample {row}" for row in rows]
+                where = [
+                    self.where[row] if self.where else f"'{self.name}', sample {row}"
+                    for row in rows
+                ]
                 some: Any = self.samples[start : start + size]
                 yield Lot(list(rows), some, where)
 
         return Lots(len(self.labels), size, read, damage)
-
-
-def reading_for(form: SampleForm, how: Reading) -> Reading:
-    """Fills in the columns that a model has learned from, where the user names no others.
-
-    Args:
-        form: The form of the model's samples.
-        how: The options of reading.
-    """
-    label = how.label or getattr(form, "label", None)
-    if isinstance(form, TableForm):
-        return replace(how, label=label, columns=form.columns)
-    if isinstance(form, TextForm):
-        return replace(how, label=label, text=how.text or form.column)
-    return replace(how, label=label)
 
 
 def read_labelled(
@@ -135,7 +132,10 @@ def read_labelled(
     Raises:
         OfclError: If the data cannot be read, lack that part, or are nothing that the model takes.
     """
-    how = reading_for(form, how)
+    if how.label is None and not isinstance(form, ImageForm):
+        how = replace(how, label=form.label)
+    if isinstance(form, TextForm):
+        how = replace(how, text=how.text or form.column)
     if data in DATASETS or data.startswith(HUB):
         parts = _parts_of_raw(read_raw(data, how, tell))
     else:
@@ -155,7 +155,8 @@ def read_labelled(
             samples = collect(samples, form).samples  # checks their shape
         except OfclError as error:
             raise OfclError(f"'{data}': {error}") from None
-    return Labelled(where, samples, labels, tuple(notes))
+    places = [place for piece in pieces for place in piece.where]
+    return Labelled(where, samples, labels, tuple(notes), places)
 
 
 def _chosen(parts: list[str], data: str, part: WhichPart | None) -> list[str]:
@@ -202,7 +203,7 @@ def _parts_of_path(path: Path, form: SampleForm, how: Reading) -> dict[str, Piec
         if path.suffix.lower() == ".npz":
             return _array_parts(path, how)
         if path.is_dir() or table_format(path):
-            return _table_parts(path, how)
+            return _table_parts(path, form, how)
     except OSError as error:
         raise OfclError(f"'{error.filename}' cannot be read ({error.strerror})") from None
     raise OfclError(
@@ -252,7 +253,7 @@ def _array_parts(path: Path, how: Reading) -> dict[str, Piece]:
     }
 
 
-def _table_parts(path: Path, how: Reading) -> dict[str, Piece]:
+def _table_parts(path: Path, form: SampleForm, how: Reading) -> dict[str, Piece]:
     """Reads a table; of a folder its train and test tables, or all if there are none."""
     damage = Damage(how.on_bad)
     files = {"train": [path]}
@@ -261,21 +262,41 @@ def _table_parts(path: Path, how: Reading) -> dict[str, Piece]:
         by_name = {p.name.split(".")[0].lower(): p for p in tables}
         found = {"train": _first(by_name, TRAIN_NAMES), "test": _first(by_name, TEST_NAMES)}
         files = {part: [p] for part, p in found.items() if p is not None} or {"train": tables}
+        if not tables:
+            raise OfclError(f"no tables in '{path}'; this model takes {form.words()}")
     pieces = {}
     for part, some in files.items():
-        raws = [
-            _parts_of_raw(raw_of_tables(p.name, {"train": read_table(p, damage)}, how, damage))
-            for p in some
-        ]
-        if not raws:
-            raise OfclError(f"no tables in '{path}'")
-        pieces[part] = Piece(
-            raws[0]["train"].content,
-            _joined([raw["train"].samples for raw in raws]),
-            [label for raw in raws for label in raw["train"].labels],
-            damage.notes(path.name),
-        )
+        rows: list[dict[str, Any]] = []
+        labels: list[str] = []
+        where: list[str] = []
+        for file in some:
+            table = read_table(file, damage)
+            label = _label_column(table, how)
+            for n, line in enumerate(table.lines):
+                row = {name: values[n] for name, values in table.columns.items()}
+                place = f"'{file.name}', line {line}"
+                try:
+                    labels.append(read_label(row[label], label))
+                except ValueError as error:
+                    damage.report(f"{place}: {error}", line)
+                    continue
+                rows.append(row)
+                where.append(place)
+        notes = damage.notes(path.name)
+        pieces[part] = Piece("rows", rows, whole_numbers(labels), notes, where)
     return pieces
+
+
+def _label_column(table: Table, how: Reading) -> str:
+    """Finds the column of the labels: the one that is named, else by its name."""
+    label = how.label or find_name(table, LABEL_NAMES)
+    if label is None:
+        raise OfclError(
+            f"'{table.name}' has the columns {', '.join(table.columns)}: which one is the label? "
+            "Name it with --label"
+        )
+    table.column(label)
+    return label
 
 
 def _first(paths: dict[str, Path], names: Sequence[str]) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ofcl.data.files.csv_rows import check_column_names, csv_rows
 from ofcl.data.files.json_rows import json_rows
-from ofcl.data.files.tables import table_format
+from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.text_lines import open_unpacked, read_lines
 from ofcl.data.options import Damage
 from ofcl.errors import OfclError
@@ -18,13 +18,15 @@ ROWS = 4096  # of a Parquet file that are in memory at once
 
 
 def count_rows(path: Path) -> int:
-    """Counts the lines of a text file, or the rows of a Parquet file, without keeping them.
+    """Counts the lines of a text file, or the rows of another, without keeping them.
 
     Args:
         path: The file.
     """
     if table_format(path) == "parquet":
         return int(_open_parquet(path).metadata.num_rows)
+    if table_format(path) == "xlsx":
+        return len(read_table(path, Damage()))
     with open_unpacked(path) as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK), b""))
 
@@ -49,6 +51,10 @@ def rows_of_table(path: Path, damage: Damage) -> Iterator[tuple[int, dict[str, A
             yield from json_rows(path, damage)
         case "parquet":
             yield from _parquet_rows(path)
+        case "xlsx":
+            table = read_table(path, damage)
+            for n, line in enumerate(table.lines):
+                yield line, {name: values[n] for name, values in table.columns.items()}
         case _:
             for line, text in read_lines(path):
                 if text.strip():

@@ -127,7 +127,7 @@ def test_data_that_do_not_fit_say_so(run_of_a_folder, tmp_path):
     with pytest.raises(OfclError, match="1 × 5 × 5 are given; this model takes grey images"):
         read_labelled(str(tmp_path / "other.npz"), form, Reading())
     (tmp_path / "rows.csv").write_text("a,label\n1,x\n2,y\n")
-    with pytest.raises(OfclError, match="has table; this model takes grey images of 8 × 8"):
+    with pytest.raises(OfclError, match="has rows; this model takes grey images of 8 × 8"):
         read_labelled(str(tmp_path / "rows.csv"), form, Reading())
     save_images(tmp_path / "few", *squares(4, 0))
     with pytest.raises(OfclError, match="has no test part; it has train"):

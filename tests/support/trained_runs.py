@@ -100,6 +100,18 @@ def table(folder):
     return folder / "rows", folder / "apart" / "later.csv"
 
 
+def mixed_table(folder):
+    """With words for numbers in a column, and gaps."""
+    for name, rows in (("train", patients(80, 0)), ("test", patients(40, 1))):
+        wards = [[pulse, "" if n % 9 == 0 else "heavy" if weight > 500 else "light", kind]
+                 for n, (pulse, weight, kind) in enumerate(rows)]  # fmt: skip
+        write_rows(folder / "rows" / f"{name}.csv", ["pulse", "build", "diagnosis"], wards)
+    (folder / "apart").mkdir()
+    shutil.copy(folder / "rows" / "test.csv", folder / "apart" / "later.csv")
+    ofcl.run(dataset=str(folder / "rows"), label="diagnosis", out=folder / "run", **TABLES)
+    return folder / "rows", folder / "apart" / "later.csv"
+
+
 def texts(folder):
     words = {"sport": "goal match team", "food": "bread soup salt", "law": "court judge trial",
              "sea": "wave ship salt"}  # fmt: skip
@@ -146,6 +158,7 @@ KINDS = {
     "npz": npz,
     "cifar10": cifar10,
     "table": table,
+    "mixed table": mixed_table,
     "texts": texts,
     "images in streams": stream_of_images,
     "rows in streams": stream_of_rows,

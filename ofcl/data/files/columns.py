@@ -85,7 +85,7 @@ def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     Raises:
         OfclError: A named column does not exist, or it is not clear what the columns mean.
     """
-    label = how.label or _find_name(table, LABEL_NAMES)
+    label = how.label or find_name(table, LABEL_NAMES)
     if label is None:
         raise OfclError(
             f"'{table.name}' has the columns {', '.join(table.columns)}: which one is the label? "
@@ -159,7 +159,7 @@ def _guess_mixed(table: Table, label: str, rest: Sequence[str]) -> Meaning:
         rest: The columns that may be learned from.
     """
     guesses = {name: guess_column(name, table.columns[name]) for name in rest}
-    text = _find_name(table, TEXT_NAMES)
+    text = find_name(table, TEXT_NAMES)
     if text is not None and text in rest and not _mostly(table.columns[text], is_number):
         return Meaning(label, "text", (text,))
     if len(rest) == 1 and not _mostly(table.columns[rest[0]], is_number):
@@ -198,7 +198,7 @@ def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
         raise OfclError(
             f"'{table.name}': the numbers of column '{commas[0]}' have commas; write 1.5, not 1,5"
         )
-    text = words[0] if len(words) == 1 and len(rest) == 1 else _find_name(table, TEXT_NAMES)
+    text = words[0] if len(words) == 1 and len(rest) == 1 else find_name(table, TEXT_NAMES)
     if text is None or text == label:
         has = f"columns that are not numbers ({', '.join(words)})" if words else "no other column"
         raise OfclError(
@@ -208,7 +208,7 @@ def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
     return Meaning(label, "text", (text,))
 
 
-def _find_name(table: Table, names: Sequence[str]) -> str | None:
+def find_name(table: Table, names: Sequence[str]) -> str | None:
     """Returns the column that has the first of some names, else the next; None: no column has any.
 
     Args:
