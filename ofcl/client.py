@@ -22,9 +22,11 @@ from ofcl.evaluation.held_out import (
     count_hits,
 )
 from ofcl.events import Evaluated, Event, Remembered
+from ofcl.memory.memory import Memory
 from ofcl.methods.learner import Learner
 from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
+from ofcl.models.prototypes import NearestMean, prototypes
 from ofcl.privacy import Privacy
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
@@ -301,12 +303,72 @@ class Client:
     def _as_global(self, global_model: Tensors) -> Iterator[None]:
         """Gives its model the weights of the global model, and at the end its own again."""
         self.grow(width(global_model))  # it may have missed the round in which a class came
-        own = {name: value.detach().clone() for name, value in self._mixed.items()}
-        copy_tensors(self._mixed, grown(global_model, outputs(self.model), self._seed))
+        with self.holding({name: global_model[name] for name in self._mixed}):
+            yield
+
+    @contextmanager
+    def holding(self, tensors: Tensors) -> Iterator[None]:
+        """Lets its model have other tensors within the context, and puts its own back afterwards.
+
+        Args:
+            tensors: The tensors by name; the head may have fewer outputs than the model.
+        """
+        held = {name: value for name, value in self._tensors().items() if name in tensors}
+        own = copied(held)
+        copy_tensors(held, grown(tensors, outputs(self.model), self._seed))
         try:
             yield
         finally:
-            copy_tensors(self._mixed, own)
+            copy_tensors(held, own)
+
+    def prototypes(self, memory: Memory | None, known: Tensors) -> Tensors:
+        """Returns the prototypes by which its model, as it is now, predicts when it is tested.
+
+        Args:
+            memory: The memory whose samples they are made from.
+            known: Prototypes that were made of all clients' memories; {}: there are none.
+
+        Returns:
+            The prototypes; {} if the model predicts by its head.
+        """
+        if self._classifier == "head":
+            return {}
+        return known or prototypes([memory_sums(self.model, memory)])
+
+    def test(self, means: Tensors) -> list[Predictions]:
+        """Lets its model, as it is now, predict its test samples of the tasks that have ended.
+
+        Args:
+            means: The prototypes by which it predicts; {}: it predicts by its head.
+
+        Returns:
+            The predictions for each task.
+        """
+        model = NearestMean(self.model, means) if means else self.model
+        return self._held_out.test.predictions(model, self._seen)
+
+    @property
+    def classes_of_tasks(self) -> list[list[int]]:
+        """The classes of each task that has ended."""
+        return [list(classes) for classes in self._seen]
+
+    def own_model(self) -> Tensors:
+        """Copies the tensors of its model, with BatchNorm's statistics."""
+        return copied(self._tensors())
+
+    def global_model(self, received: Tensors) -> Tensors:
+        """Returns the global model as this client uses it.
+
+        BatchNorm's statistics are the client's own if they do not travel.
+
+        Args:
+            received: The tensors that the server has sent.
+        """
+        return {**self.own_model(), **{name: received[name] for name in self._mixed}}
+
+    def _tensors(self) -> Tensors:
+        """Returns the tensors of its model, with BatchNorm's statistics, without a copy."""
+        return travelling(self.model, statistics=True)
 
     def _predicting(self, known: Tensors) -> nn.Module:
         """Returns its model as it predicts when it is tested.

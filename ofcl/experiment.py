@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
-
-import numpy as np
-import torch
 
 from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader
@@ -21,6 +17,7 @@ from ofcl.assembly.make_bundle import build_bundle
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.start import Start, start_from_json
 from ofcl.assembly.stream_clients import TestSamples
+from ofcl.assembly.versions import made_with
 from ofcl.bundle.bundle_files import Bundle, write_folder
 from ofcl.bundle.open_bundle import FINAL, OF_TASKS, keep_newest, open_bundle
 from ofcl.bundle.trained_model import TrainedModel
@@ -44,7 +41,6 @@ from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
-from ofcl.version import __version__
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
 
@@ -103,7 +99,7 @@ class Run:
                 self.settings,
                 known.labels,
                 known.form,
-                _made_with(),
+                made_with(),
                 known.fingerprint,
                 start=known.start.to_json() if known.start else None,
                 state=self._state() if known.start else None,
@@ -272,7 +268,7 @@ class Run:
             self._record.summary.classes_of_tasks(),
             finished=finished,
             epsilon=self.epsilon(),
-            made_with=_made_with(),
+            made_with=made_with(),
         )
 
     def model(self) -> TrainedModel:
@@ -433,6 +429,7 @@ def run(
     Instead of a dataset, every client can have a stream: any iterator of (x, y) or (x, y, task),
     samples or batches of them. Labels nobody announced are learned as they come.
 
+    >>> import numpy as np
     >>> def readings(seed):
     ...     draw = np.random.default_rng(seed)
     ...     for n in range(200):
@@ -485,15 +482,3 @@ def _finish(started: Run) -> Result:
     for _ in started:
         pass
     return started.result()
-
-
-def _made_with() -> dict[str, Any]:
-    """Lists the versions and the machine that a run is made with, for its settings file."""
-    return {
-        "ofcl": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-        "threads": torch.get_num_threads(),
-    }

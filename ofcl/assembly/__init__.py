@@ -12,6 +12,7 @@
     earlier_tests     the test data of earlier runs
     checks            what cannot work is refused, in one place
     make_learner, make_client, make_server    the parts of a run from its settings
+    make_bundle       the bundle of a run's model; `versions`: what it was made with
     participants      who takes part, and what is known of them
 
 Used by `experiment`, `federation`, `bench` and the rooms above them.

@@ -18,6 +18,7 @@ from ofcl.data.sample_forms import SampleForm, TextForm
 from ofcl.evaluation.held_out import HeldOut
 from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.evaluation.results import Result
+from ofcl.methods.nearest_mean import Classifier
 from ofcl.models.head import width
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -56,14 +57,12 @@ def build_bundle(
     # A class may have come after the last round: the global model has no output for it yet.
     labels = participants.labels[: width(server.model)]
     figures = result.to_json()
-    description = Description(
-        labels=labels,
-        network=Network(
-            settings.model, max(width(server.model), 1), settings.width, settings.hidden
-        ),
-        samples=_without_folders(participants.sample_form()),
+    description = describe(
+        settings,
+        labels,
+        participants.sample_form(),
+        outputs=width(server.model),
         classifier="nearest-mean" if server.prototypes else "head",
-        uncertainty=_copies(settings, participants.sample_form().kind),
         learned=Learned(
             settings=shareable(settings),
             data="stream" if settings.streams else Path(settings.dataset).name,
@@ -107,6 +106,35 @@ def _without_folders(form: SampleForm) -> SampleForm:
         return form
     embedder = replace(form.embedder, model=Path(form.embedder.model).name)
     return replace(form, embedder=embedder)
+
+
+def describe(
+    settings: Settings,
+    labels: tuple[str, ...],
+    samples: SampleForm,
+    *,
+    outputs: int,
+    classifier: Classifier,
+    learned: Learned,
+) -> Description:
+    """Describes a model that was learned under some settings.
+
+    Args:
+        settings: The run's settings, resolved.
+        labels: The label of each class.
+        samples: How samples are read.
+        outputs: The outputs of the model's head.
+        classifier: How the model predicts.
+        learned: How the model was learned.
+    """
+    return Description(
+        labels=labels,
+        network=Network(settings.model, max(outputs, 1), settings.width, settings.hidden),
+        samples=_without_folders(samples),
+        classifier=classifier,
+        uncertainty=_copies(settings, samples.kind),
+        learned=learned,
+    )
 
 
 def shareable(settings: Settings) -> dict[str, Any]:

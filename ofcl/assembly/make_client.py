@@ -20,6 +20,8 @@ from ofcl.data.stream import ArrayStream, Stream
 from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
 from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.methods import METHODS
+from ofcl.methods.accompanied import Accompanied
+from ofcl.methods.learner import Learner
 from ofcl.privacy import Privacy
 from ofcl.settings.schema import Settings
 
@@ -46,6 +48,7 @@ def build_client(
     held_out: HeldOutParts,
     tasks: int | None,
     classes: int | None = None,
+    accompanied: bool = False,
 ) -> Client:
     """Builds a client with a model, a learner and random generators of its own.
 
@@ -58,11 +61,15 @@ def build_client(
         tasks: How many tasks the stream has; None: the stream alone knows.
         classes: How many outputs the client's model starts with; None: as many as the dataset has
             labels.
+        accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
     """
-    model = build_model(settings, dataset, classes)
+
+    def learner() -> Learner:
+        return build_learner(settings, dataset, number, build_model(settings, dataset, classes))
+
     return Client(
         number,
-        learner=build_learner(settings, dataset, number, model),
+        learner=Accompanied(learner(), learner()) if accompanied else learner(),
         stream=stream,
         held_out=held_out,
         schedule=build_schedule(settings),
@@ -130,6 +137,8 @@ def build_dataset_client(
     share: Share,
     classes: int | None = None,
     earlier: Earlier | None = None,
+    *,
+    accompanied: bool = False,
 ) -> Client:
     """Builds a client that learns its share of a dataset.
 
@@ -141,6 +150,7 @@ def build_dataset_client(
         classes: How many outputs the client's model starts with; None: as many as the dataset has
             labels.
         earlier: What the client has learned in earlier runs; None: nothing.
+        accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
     """
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
     validation = train
@@ -176,11 +186,18 @@ def build_dataset_client(
         held_out=held_out,
         tasks=first + tasks,
         classes=classes,
+        accompanied=accompanied,
     )
 
 
 def build_live_client(
-    settings: Settings, dataset: Dataset, number: int, stream: LiveStream, test: Tested
+    settings: Settings,
+    dataset: Dataset,
+    number: int,
+    stream: LiveStream,
+    test: Tested,
+    *,
+    accompanied: bool = False,
 ) -> Client:
     """Builds a client that learns from a live stream.
 
@@ -190,10 +207,19 @@ def build_live_client(
         number: The client's number.
         stream: The stream of mini-batches.
         test: The samples that the client is tested on.
+        accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
     """
     no_validation = HeldOut(dataset.x_test, dataset.y_test, [])
     held_out = HeldOutParts(test, no_validation)
-    return build_client(settings, dataset, number, stream=stream, held_out=held_out, tasks=None)
+    return build_client(
+        settings,
+        dataset,
+        number,
+        stream=stream,
+        held_out=held_out,
+        tasks=None,
+        accompanied=accompanied,
+    )
 
 
 def build_live_stream(

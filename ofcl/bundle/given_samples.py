@@ -121,6 +121,12 @@ def decode(samples: Sequence[Any], form: SampleForm, resize: bool = False) -> An
         case TableForm():
             meaning = Meaning("", "numbers", form.columns)
         case VectorForm():
+            if form.by_parties and any(isinstance(sample, Mapping) for sample in samples):
+                raise OfclError(
+                    "rows with names of columns are given, and this model does not know the "
+                    "columns: each party standardises its own. Use the model in a party's folder, "
+                    f"or give {form.words()}"
+                )
             meaning = Meaning("", "list", (form.column or "x",))
     rows = [
         _cell(place, _plain(sample), meaning, (list, tuple)) for place, sample in enumerate(samples)

@@ -13,8 +13,14 @@ from ofcl.bundle.trained_model import TextOptions, TrainedModel
 from ofcl.errors import OfclError
 from ofcl.storage.encryption import Seal
 
-FINAL, OF_TASKS, SEALED = "model", "models", "model.sealed"
-"""In a run directory: the final bundle, the folder of those at task ends; an encrypted bundle."""
+FINAL, OF_TASKS = "model", "models"
+"""In a run directory, or a party's: the final bundle, and the folder of those at task ends."""
+
+SEALED_SUFFIX = ".sealed"
+"""The ending of an encrypted bundle, which is one file."""
+
+SEALED = FINAL + SEALED_SUFFIX
+"""The final bundle if it is encrypted."""
 
 
 def load(
@@ -29,8 +35,8 @@ def load(
     """Loads a model that was learned.
 
     Args:
-        path: A run directory, or a bundle as a folder or zip file. Of a run that is not over, it is
-            the model at the end of the last task.
+        path: A run directory, a party's folder, or a bundle as a folder or zip file. Of a run that
+            is not over, it is the model at the end of the last task.
         device: The device to predict on.
         resize: Whether images of another size are resized even if the model has not learned from
             resized ones.
@@ -95,21 +101,19 @@ def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
     """Finds and reads the bundle that a path stands for.
 
     Args:
-        path: A run directory, or a bundle as a folder or zip file.
+        path: A run directory, a party's folder, or a bundle as a folder or zip file.
         key_file: The file of the key of an encrypted bundle.
 
     Raises:
         OfclError: If there is no bundle, or it is damaged.
     """
-    if path.name.endswith(".sealed") or (path / SEALED).is_file():
-        return _opened(path if path.is_file() else path / SEALED, key_file)
-    if is_bundle(path):
-        return read_bundle(path)
-    if is_bundle(path / FINAL):
-        return read_bundle(path / FINAL)
-    of_tasks = sorted((path / OF_TASKS).glob("task-*"), key=_number)
-    if whole := [folder for folder in of_tasks if is_bundle(folder)]:
-        return read_bundle(whole[-1])
+    of_tasks = sorted((path / OF_TASKS).glob("task-*"), key=_number, reverse=True)
+    for place in (path, path / FINAL, *of_tasks):
+        sealed = place.parent / (place.name.removesuffix(SEALED_SUFFIX) + SEALED_SUFFIX)
+        if sealed.is_file():
+            return _opened(sealed, key_file)
+        if is_bundle(place):
+            return read_bundle(place)
     if not path.exists():
         raise OfclError(f"no file or folder '{path}'")
     if (path / "settings.toml").exists():
@@ -119,7 +123,7 @@ def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
         )
     raise OfclError(
         f"'{path}' is no model; expected a run directory, the folder of a bundle (with model.json) "
-        "or its zip file"
+        "or its zip file, or the folder of a party that has ended a task"
     )
 
 
@@ -135,5 +139,5 @@ def _opened(path: Path, key_file: str | Path | None) -> Bundle:
 
 def _number(folder: Path) -> int:
     """Returns the number at the end of a folder's name; −1 if there is none."""
-    number = folder.name.rpartition("-")[2]
+    number = folder.name.removesuffix(SEALED_SUFFIX).rpartition("-")[2]
     return int(number) if number.isdigit() else -1

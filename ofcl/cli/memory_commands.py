@@ -76,10 +76,14 @@ def list_(
     memories = find_memories(directory, seal)
     places = [place for place in memories.places if client is None or place.client == client]
     table = Table("client", "id", "class", "task", box=None, pad_edge=False)
+    shown: set[tuple[MemoryPlace, int]] = set()
     for memory in read_memories(places, seal):
         labels = memories.labels[memory.place.folder]
         for sample in list_samples(memory):
             label = labels[sample.class_]
+            if (memory.place, sample.number) in shown:
+                continue  # both memories of a party have it
+            shown.add((memory.place, sample.number))
             table.add_row(str(sample.client), str(sample.number), label, str(sample.task))
     out_console.print(table, highlight=False)
 

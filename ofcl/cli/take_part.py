@@ -14,6 +14,7 @@ import typer
 from ofcl.cli.federation_options import Insecure, refuse_insecure
 from ofcl.cli.terminal import say
 from ofcl.engines.flower.records import check_flower
+from ofcl.federation.party_side.kept_models import Keep
 from ofcl.federation.party_side.participation import take_part
 from ofcl.federation.setup.folders import load_party
 from ofcl.settings import files as settings_files
@@ -39,6 +40,18 @@ def client(
     no_class_counts: Annotated[
         bool,
         typer.Option("--no-class-counts", help="Never tell how many samples of a class there are."),
+    ] = False,
+    keep: Annotated[
+        Keep,
+        typer.Option(help="The model that this folder gets: of all parties, or your own."),
+    ] = "global",
+    local_too: Annotated[
+        bool,
+        typer.Option(
+            "--local-too",
+            help="Learn a second model from your data alone, to see whether taking part helps; "
+            "takes twice the time. Nothing of it is sent.",
+        ),
     ] = False,
     key_file: Annotated[
         Path | None, typer.Option(help="Encrypt what is saved here with the key in this file.")
@@ -67,6 +80,8 @@ def client(
         leaving=_set_by_signals(),
         share=share,
         class_counts=not no_class_counts,
+        keep=keep,
+        local_too=local_too,
         seal=seal,
         address=address,
         insecure=insecure,

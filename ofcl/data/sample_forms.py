@@ -79,6 +79,8 @@ class VectorForm:
         label: The column of the labels in the table that was learned; None: it is not known.
         mean: The value that is subtracted from each number; empty: nothing is.
         scale: The value by which each number is then divided; empty: it is not divided.
+        by_parties: Whether each party of a federation prepares them in its own way: columns and
+            standardisation are then not known here.
     """
 
     length: int
@@ -86,6 +88,7 @@ class VectorForm:
     label: str | None = None
     mean: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
+    by_parties: bool = False
     kind: Literal["vector"] = "vector"
 
     @property
@@ -95,7 +98,8 @@ class VectorForm:
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
-        return f"vectors of {self.length} numbers"
+        prepared = ", as each party has prepared them" if self.by_parties else ""
+        return f"vectors of {self.length} numbers{prepared}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import torch
-from torch import Tensor
 
 from ofcl.engines.messages import Reply, Request, Status, unpack_reply
 from ofcl.engines.rejection import (
@@ -24,6 +23,7 @@ from ofcl.engines.rejection import (
     check_hits,
     check_label,
     check_same,
+    check_tensors,
 )
 from ofcl.events import Evaluated, Event, Learned, Round, TaskEnded
 from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
@@ -157,7 +157,7 @@ class Gate:
         for place, count in update.classes.items():
             check_count("place of a class", place, self._classes - 1)
             check_count("number of samples of a class", count, update.samples, least=1)
-        self._check_tensors(update.state)
+        check_tensors(update.state, self._model, self._classes)
         if update.extras and not self._extras:
             raise Rejected(f"'{next(iter(update.extras))}' came, which nobody asked for")
         if self._extras and not update.extras:
@@ -195,37 +195,6 @@ class Gate:
                 raise Rejected(f"'{name}' is not a list of classes")
         if "now" not in extras:
             raise Rejected("the classes of its task are missing")
-
-    def _check_tensors(self, state: Tensors) -> None:
-        """Rejects tensors of other names, types or shapes than the model's."""
-        if state.keys() != self._model.keys():
-            odd = sorted(state.keys() ^ self._model.keys())
-            raise Rejected(f"its tensors are others: '{odd[0]}' is missing or too many")
-        for name, wanted in self._model.items():
-            tensor = state[name]
-            if not isinstance(tensor, Tensor) or tensor.dtype != wanted.dtype:
-                raise Rejected(f"'{name}' is of another type")
-            if not self._fits(name, tensor, wanted):
-                shapes = f"{tuple(tensor.shape)}, not {tuple(wanted.shape)}"
-                raise Rejected(f"'{name}' has the shape {shapes}")
-            check_finite(name, tensor)
-        if BIAS in state and len(state[BIAS]) != len(state[WEIGHT]):
-            raise Rejected("the parts of its head do not fit together")
-
-    def _fits(self, name: str, tensor: Tensor, wanted: Tensor) -> bool:
-        """Tells whether a tensor of an update has a possible shape.
-
-        Args:
-            name: The name of the tensor. Those of the head may have any number of outputs up to the
-                number of classes.
-            tensor: The tensor that came.
-            wanted: The model's tensor of this name, whose shape all others must have.
-        """
-        if name not in (WEIGHT, BIAS):
-            return tensor.shape == wanted.shape
-        # A client may not know the newest classes yet, or be the first to meet one.
-        alike = tensor.dim() == wanted.dim() and tensor.shape[1:] == wanted.shape[1:]
-        return alike and 0 < len(tensor) <= max(self._classes, len(wanted))
 
     def _check_event(self, event: Event, client: int) -> None:
         """Rejects an event that this client cannot have, or whose numbers are impossible."""

@@ -1,4 +1,4 @@
-"""Checks of single values that a client has sent; each raises `Rejected` with the reason."""
+"""Checks of values that somebody else has sent; each raises `Rejected` with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from torch import Tensor
 
 from ofcl.data.files.labels import label_name
 from ofcl.errors import OfclError
+from ofcl.models.head import BIAS, WEIGHT
 from ofcl.models.prototypes import SUMMED, SUMS
+from ofcl.state import Tensors
 
 LONGEST_LABEL = 200  # characters
 
@@ -131,3 +133,43 @@ def check_finite(name: str, tensor: Any) -> None:
     """
     if not isinstance(tensor, Tensor) or not bool(tensor.isfinite().all()):
         raise Rejected(f"'{name}' has values that are not finite")
+
+
+def check_tensors(state: Tensors, model: Tensors, classes: int) -> None:
+    """Rejects tensors of other names, types or shapes than a model's, and values not finite.
+
+    Args:
+        state: The tensors that came.
+        model: The tensors of such a model.
+        classes: How many outputs the head may have; it may always have as many as the model's.
+    """
+    if state.keys() != model.keys():
+        odd = sorted(state.keys() ^ model.keys())
+        raise Rejected(f"its tensors are others: '{odd[0]}' is missing or too many")
+    for name, wanted in model.items():
+        tensor = state[name]
+        if not isinstance(tensor, Tensor) or tensor.dtype != wanted.dtype:
+            raise Rejected(f"'{name}' is of another type")
+        if not _fits(name, tensor, wanted, classes):
+            shapes = f"{tuple(tensor.shape)}, not {tuple(wanted.shape)}"
+            raise Rejected(f"'{name}' has the shape {shapes}")
+        check_finite(name, tensor)
+    if BIAS in state and len(state[BIAS]) != len(state[WEIGHT]):
+        raise Rejected("the parts of its head do not fit together")
+
+
+def _fits(name: str, tensor: Tensor, wanted: Tensor, classes: int) -> bool:
+    """Tells whether a tensor has a possible shape.
+
+    Args:
+        name: The name of the tensor. Those of the head may have any number of outputs up to the
+            number of classes.
+        tensor: The tensor that came.
+        wanted: The model's tensor of this name, whose shape all others must have.
+        classes: The number of classes.
+    """
+    if name not in (WEIGHT, BIAS):
+        return tensor.shape == wanted.shape
+    # The sender may not know the newest classes yet, or be the first to meet one.
+    alike = tensor.dim() == wanted.dim() and tensor.shape[1:] == wanted.shape[1:]
+    return alike and 0 < len(tensor) <= max(classes, len(wanted))

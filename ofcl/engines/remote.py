@@ -62,6 +62,9 @@ class RemoteEngine:
         gate: Checks the answers; a rejected one counts as no answer. None: answers are trusted.
         vocabulary: Gives new labels of clients their places; None: no new labels are expected.
         names: The names of the clients, for the user; default: "client 0" and so on.
+        hand_out: Sends requests to those clients that can be reached, like `Channel.exchange`, but
+            waits only a short time. With it, every client is sent the final global model when all
+            have finished. None: nothing is sent then.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -78,12 +81,14 @@ class RemoteEngine:
         gate: Gate | None = None,
         vocabulary: Vocabulary | None = None,
         names: Sequence[str] = (),
+        hand_out: Callable[[Mapping[int, Request]], Mapping[int, State]] | None = None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self.clients, self._channel, self._run = clients, channel, run
         self._min_clients, self._gate, self._save, self._tell = min_clients, gate, save, tell
-        self._vocabulary = vocabulary
+        self._vocabulary, self._hand_out = vocabulary, hand_out
+        self._over = False  # whether the final model has been handed out
         self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._exchange = 0  # exchanges that are over
         self._status: list[Status] = ["learning"] * clients
@@ -113,6 +118,13 @@ class RemoteEngine:
         """
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
+        yield from self._exchanges(global_model)
+        if all(status == "finished" for status in self._status):
+            self._hand_out_final(global_model)
+            yield from self._take_events()
+
+    def _exchanges(self, global_model: Tensors) -> Iterator[Event]:
+        """Makes exchanges until clients have come as far as `learn` says; yields their events."""
         while learning := self._at("learning"):
             absent = self._ask(learning, global_model)
             yield from self._take_events()
@@ -158,6 +170,35 @@ class RemoteEngine:
         for client in absent:  # whatever it missed, it goes on from the newest model
             self._steps[client] = ["take", *self._steps[client][1:]]
         return absent
+
+    def _hand_out_final(self, model: Tensors) -> None:
+        """Sends the final global model to clients that finished before the run was over.
+
+        The request has no steps, so a client learns nothing more. Who cannot be reached keeps the
+        model of its last request.
+
+        Args:
+            model: The final global model.
+        """
+        clients = [client for client in range(self.clients) if client not in self._gone]
+        if self._hand_out is None or self._over or not clients:
+            return
+        self._save()
+        number = self._exchange + 1
+        requests = {
+            client: Request(self._run, number, (), model, task=self._task, seen=self._seen[client])
+            for client in clients
+        }
+        answers = self._hand_out(requests)
+        self._exchange, self._over, missed = number, True, []
+        for client in clients:
+            reply = self._read(answers.get(client), requests[client], client)
+            if reply is None:
+                missed.append(self._names[client])
+            else:
+                self._note(reply)
+        if missed:
+            self._tell(f"the final model has not reached {', '.join(missed)}")
 
     def _request(self, client: int, model: Tensors, then: Sequence[Step]) -> Request:
         """Makes the next request to a client, with the global model (`model`)."""
@@ -298,6 +339,7 @@ class RemoteEngine:
             "task": self._task,
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._events],
+            "over": self._over,
         }
 
     def load_state(self, state: State) -> None:
@@ -307,7 +349,7 @@ class RemoteEngine:
             state: The state that `state` gave.
         """
         self._exchange, self._handed = int(state["exchange"]), state["handed"]
-        self._task = int(state["task"])
+        self._task, self._over = int(state["task"]), bool(state.get("over", False))
         self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]
         self._seen, self._released = list(state["seen"]), int(state["released"])
         updates = map(unpack_update, state["updates"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from ofcl.client import Client
 from ofcl.compute.devices import all_to_device
@@ -18,7 +19,7 @@ from ofcl.data.live.sample import StreamError
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Reply, Request, Status, pack_reply
 from ofcl.errors import OfclError
-from ofcl.events import Event, from_json
+from ofcl.events import Evaluated, Event, from_json
 from ofcl.state import Flat, State, flatten
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.storage.encryption import Seal
@@ -30,6 +31,56 @@ class OldRequest(OfclError):
 
 class _NothingToLearn(Exception):
     """Raised when the stream has no sample now, or a new label must get its place first."""
+
+
+class Keeper(Protocol):
+    """Does more with the models of a client than learning; nothing of it is sent.
+
+    What it writes must be the same if it is called again: a process that is killed before the state
+    is saved learns the same once more.
+    """
+
+    def arrived(self, request: Request, client: Client) -> None:
+        """Is called before a request is followed.
+
+        Args:
+            request: The server's request.
+            client: The client as it was after the last request.
+
+        Raises:
+            OfclError: If the request cannot be right; then it is not followed.
+        """
+
+    def task_ended(self, request: Request, client: Client) -> None:
+        """Is called when a task of the client has ended and been tested, before the next begins.
+
+        Args:
+            request: The request that is being followed.
+            client: The client.
+        """
+
+    def run_over(self, request: Request, client: Client) -> None:
+        """Is called for a request that comes after the client has finished.
+
+        Args:
+            request: The request, with the final global model.
+            client: The client.
+        """
+
+    def state(self, client: Client) -> State:
+        """Gives what it must know again after a restart, for the client's checkpoint.
+
+        Args:
+            client: The client.
+        """
+
+    def load_state(self, state: State, client: Client) -> None:
+        """Puts back what `state` gave, at the beginning of a run or after a restart.
+
+        Args:
+            state: What `state` gave; empty at the beginning of a run.
+            client: The client, restored already.
+        """
 
 
 class Responder:
@@ -46,6 +97,7 @@ class Responder:
         leaving: Chooses which events of an exchange are sent to the server.
         note: Gives plain values that are saved beside the client's state.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
+        keeper: Keeps models of the client, for whoever runs this process; None: nobody does.
     """
 
     def __init__(
@@ -59,10 +111,11 @@ class Responder:
         leaving: Callable[[Sequence[Event]], list[Event]] = list,
         note: Callable[[], State] = dict,
         seal: Seal | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._folder, self._make, self._tell = folder, make, tell
         self.patience, self._asked, self._leaving = patience, asked, leaving
-        self._note, self._seal = note, seal
+        self._note, self._seal, self._keeper = note, seal, keeper
         self._client: Client | None = None
         self._run = ""
         self._last: Flat | None = None  # the answer that was given last
@@ -120,6 +173,9 @@ class Responder:
         Returns:
             The events, and the error of the stream; None if the stream has not failed.
         """
+        if self._keeper is not None:
+            self._keeper.arrived(request, client)
+        was_finished = client.finished
         engine = LocalEngine([client], pause=self._pausing(client))
         device = next(client.model.parameters()).device
         model = all_to_device(request.model, device)
@@ -133,10 +189,14 @@ class Responder:
         try:
             for event in engine.learn(model):
                 events.append(event)
+                if self._keeper is not None and isinstance(event, Evaluated):
+                    self._keeper.task_ended(request, client)
         except _NothingToLearn:
             pass
         except StreamError as error:  # between two mini-batches; what was learned counts
             failure = error
+        if self._keeper is not None and was_finished:
+            self._keeper.run_over(request, client)
         return [*events, *engine.drain()], failure
 
     def _pausing(self, client: Client) -> Callable[[float], None]:
@@ -169,6 +229,9 @@ class Responder:
                 self._last = flatten(checkpoint.state["reply"])
                 events = map(from_json, self._last.tree["events"])
                 self._unseen = list(zip(checkpoint.state["numbers"], events, strict=True))
+            if self._keeper is not None:
+                kept = checkpoint.state.get("kept", {}) if checkpoint is not None else {}
+                self._keeper.load_state(kept, self._client)
         return self._client
 
     def _reply(self, request: Request, client: Client) -> Reply:
@@ -206,6 +269,7 @@ class Responder:
             "reply": self._last,
             "numbers": [number for number, _ in self._unseen],
             "note": self._note(),
+            "kept": self._keeper.state(client) if self._keeper is not None else {},
         }
         checkpoint = Checkpoint(self._last.tree["exchange"], 0.0, state)
         save_checkpoint(self._folder / self._run, checkpoint, self._seal)

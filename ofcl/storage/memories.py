@@ -100,6 +100,8 @@ def read_memories(
 ) -> Iterator[SavedMemory]:
     """Yields the saved memories one after the other; clients without a saved memory are left out.
 
+    A party that learns a model alone, too (`--local-too`), has two memories.
+
     Args:
         places: The places of the memories.
         seal: Decrypts the checkpoints; None if they are not encrypted.
@@ -110,8 +112,7 @@ def read_memories(
         if checkpoint is None:
             continue
         for place in in_folder:
-            memory = _memory_state(checkpoint.state, place.client)
-            if memory is not None:
+            for memory in _memory_states(checkpoint.state, place.client):
                 yield SavedMemory(
                     place=place,
                     table=memory["samples"],
@@ -158,8 +159,7 @@ def forget(
     deleted: set[int] = set()
 
     def change(state: State) -> None:
-        memory = _memory_state(state, client)
-        if memory is not None:
+        for memory in _memory_states(state, client):
             deleted.update(_delete(memory, numbers))
 
     for place in of_client:
@@ -182,21 +182,23 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
     return deleted
 
 
-def _memory_state(state: State, client: int) -> State | None:
-    """Finds the state of a client's memory in the state of a checkpoint.
+def _memory_states(state: State, client: int) -> list[State]:
+    """Finds the states of a client's memories in the state of a checkpoint.
 
     Args:
         state: The state of the client, or of the run.
         client: The client's number.
 
     Returns:
-        The state of the memory; None if the checkpoint has none for this client.
+        The state of the memory, and of that of a learner that accompanies the client's; [] if the
+        checkpoint has none for this client.
     """
     if "client" in state:
         client_state = state["client"]
     elif "clients" in state["engine"]:
         client_state = state["engine"]["clients"][client]
     else:  # the clients were in other processes, and have saved nothing yet
-        return None
-    memory: State | None = client_state["learner"].get("memory")
-    return memory
+        return []
+    learner = client_state["learner"]
+    memories = [learner.get("memory"), learner.get("alone", {}).get("memory")]
+    return [memory for memory in memories if memory is not None]

@@ -1,13 +1,16 @@
 """A federation of real processes goes on, whoever is killed, absent or late."""
 
 import random
+import re
 import signal
 import time
 from collections import Counter
 
 import pytest
+from PIL import Image
 
-from ofcl import Run, make_settings
+from ofcl import Run, load, load_dataset, make_settings
+from ofcl.bundle.open_bundle import find_bundle
 from ofcl.events import Learned
 from ofcl.storage.checkpoint import load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
@@ -19,9 +22,26 @@ from tests.support.deployment import (
     rounds_of,
     settings_file,
 )
+from tests.support.remote import assert_same
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 pytestmark = pytest.mark.xdist_group("deployment")  # two cores are not many for two federations
+
+
+def check_that_parties_can_predict(deployment, out, folder):
+    """Every party has the run's final model, also those that were killed, and can use it."""
+    final, digits = find_bundle(out).tensors, load_dataset("digits")
+    scan = folder / "scan.png"
+    Image.fromarray(digits.x_test[3, 0].numpy()).save(scan)
+    for name in PARTIES:
+        assert_same(find_bundle(deployment.folder / name).tensors, final)
+        model = load(deployment.folder / name)
+        assert model.predict(scan) == load(out).predict(scan)
+        assert model.description.learned.finished
+        assert "the run is over" in deployment.log(name)
+        assert re.search(
+            r"on your test data \(\d+ samples\): global model \d", deployment.log(name)
+        )
 
 
 def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
@@ -70,6 +90,7 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
     finally:
         deployment.stop()
     result = RunDirectory(out).result()
+    check_that_parties_can_predict(deployment, out, tmp_path)
     assert learned_of(out) == batches, deployment.told()
     for number, name in enumerate(PARTIES):
         (folder,) = (deployment.folder / name / "runs").iterdir()

@@ -18,9 +18,11 @@ from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import Responder
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.audit import Audit
+from ofcl.federation.party_side.kept_models import Keep, KeptModels
 from ofcl.federation.party_side.own_data import Source, Unnamed
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms
+from ofcl.methods import METHODS
 from ofcl.state import Flat, State, flatten
 from ofcl.storage.encryption import Seal
 
@@ -36,6 +38,9 @@ class Member:
         number: The number of the party: its place in the federation.
         source: The party's dataset or stream.
         class_counts: Whether answers may say how many samples of each class there are.
+        federation: The name of the federation, by which the models that it keeps are called.
+        keep: Which model the party keeps: the one that all have learned, or its own.
+        local_too: Whether a second learner learns from the party's data alone, to compare with.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         tell: Is given each line of the party's log.
     """
@@ -48,11 +53,15 @@ class Member:
         source: Source,
         *,
         class_counts: bool = True,
+        federation: str = "federation",
+        keep: Keep = "global",
+        local_too: bool = False,
         seal: Seal | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self._party, self._number, self._source = party, number, source
-        self._class_counts, self._tell = class_counts, tell
+        self._class_counts, self._local_too, self._tell = class_counts, local_too, tell
+        self._kept = KeptModels(folder, federation, keep=keep, seal=seal, tell=tell)
         self._audit = Audit(folder)
         self._run = ""
         self._terms: Terms | None = None
@@ -65,6 +74,7 @@ class Member:
             leaving=lambda events: leaving(events, class_counts),
             note=lambda: {"labels": list(self._vocabulary.labels), "client": number},
             seal=seal,
+            keeper=self._kept,
         )
 
     def answer(self, message: State) -> Flat:
@@ -147,10 +157,20 @@ class Member:
         terms = self._terms
         if not self._class_counts:
             terms = replace(terms, settings={**terms.settings, "class_counts": False})
-        client = self._source.client(terms, self._number, self._vocabulary)
+        alone = self._local_too and self._can_learn_alone(str(terms.settings.get("method")))
+        made = self._source.client(terms, self._number, self._vocabulary, accompanied=alone)
+        self._kept.begin(self._run, made, terms.clients, self._vocabulary)
+        client = made.client
         # The server knows the run's seed; it must not know the noise.
         client.draw_noise_by(secrets.randbits(63))
         return client
+
+    def _can_learn_alone(self, method: str) -> bool:
+        """Tells whether a method can do without the server; if not, says so in the log."""
+        if method in METHODS and METHODS[method].generative is not None:
+            self._tell(f"{method} cannot learn without the server's part: no --local-too here")
+            return False
+        return True
 
 
 def _in_words(run: str, terms: Terms) -> str:

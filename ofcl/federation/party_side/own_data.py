@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -24,7 +24,12 @@ from ofcl.assembly.make_client import (
     build_live_stream,
 )
 from ofcl.assembly.resolve import find_device, resolve
-from ofcl.assembly.stream_clients import open_feeds, read_test_samples, tests_of
+from ofcl.assembly.stream_clients import (
+    form_of_streams,
+    open_feeds,
+    read_test_samples,
+    tests_of,
+)
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.feeds import STDIN, WATCH
@@ -32,6 +37,7 @@ from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
+from ofcl.data.sample_forms import ImageForm, SampleForm
 from ofcl.errors import OfclError
 from ofcl.federation.terms import Samples, Terms
 from ofcl.settings.layers import make_settings
@@ -54,6 +60,21 @@ class Unnamed(Exception):
         self.labels = labels
 
 
+class OwnClient(NamedTuple):
+    """A client that learns from a party's data, and what one must know to use its models.
+
+    Args:
+        client: The client.
+        settings: The settings of the run at this party, resolved.
+        sample_form: Describes how the party's samples are read. A function, because a stream
+            standardises by rows that come later.
+    """
+
+    client: Client
+    settings: Settings
+    sample_form: Callable[[], SampleForm]
+
+
 class Source(Protocol):
     """A party's dataset or stream: the source of its samples.
 
@@ -66,13 +87,21 @@ class Source(Protocol):
     def samples(self) -> Samples:
         """Describes the form of the samples; a stream may wait for its first sample."""
 
-    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
+    def client(
+        self,
+        terms: Terms,
+        number: int,
+        vocabulary: AssignedVocabulary,
+        *,
+        accompanied: bool = False,
+    ) -> OwnClient:
         """Makes a client that learns from this source, from its first sample on.
 
         Args:
             terms: The terms of the run.
             number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
+            accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
 
         Raises:
             Unnamed: If labels of the source have no place yet.
@@ -152,13 +181,21 @@ class OwnDataset:
         """Describes the form of the dataset's samples."""
         return Samples.of(self._dataset, "dataset", self._embedder)
 
-    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
+    def client(
+        self,
+        terms: Terms,
+        number: int,
+        vocabulary: AssignedVocabulary,
+        *,
+        accompanied: bool = False,
+    ) -> OwnClient:
         """Makes a client that learns the dataset, or the party's share of it.
 
         Args:
             terms: The terms of the run.
             number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
+            accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
 
         Raises:
             Unnamed: If labels of the dataset have no place yet.
@@ -186,7 +223,10 @@ class OwnDataset:
             self._tell(warning)
         dataset = dataset.to(find_device(settings.device))
         own_share = shares[number if self._share else 0]
-        return build_dataset_client(settings, dataset, number, own_share, classes=terms.base)
+        client = build_dataset_client(
+            settings, dataset, number, own_share, classes=terms.base, accompanied=accompanied
+        )
+        return OwnClient(client, settings, lambda: _normalised(dataset.sample_form, terms))
 
 
 def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
@@ -207,6 +247,13 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
     }
     changed |= {"mean": terms.samples.mean, "std": terms.samples.std}
     return replace(dataset, labels=vocabulary.labels, **changed)
+
+
+def _normalised(form: SampleForm, terms: Terms) -> SampleForm:
+    """Gives the form of a party's images the normalisation that all parties of the run share."""
+    if not isinstance(form, ImageForm):
+        return form
+    return replace(form, mean=terms.samples.mean, std=terms.samples.std)
 
 
 class OwnStream:
@@ -266,13 +313,21 @@ class OwnStream:
             settings, number, feed, self._pattern, vocabulary, standardise=True
         )
 
-    def client(self, terms: Terms, number: int, vocabulary: AssignedVocabulary) -> Client:
+    def client(
+        self,
+        terms: Terms,
+        number: int,
+        vocabulary: AssignedVocabulary,
+        *,
+        accompanied: bool = False,
+    ) -> OwnClient:
         """Makes a client that learns the stream from its beginning.
 
         Args:
             terms: The terms of the run.
             number: The number of the party, which is also that of the client.
             vocabulary: The places that the server has given to labels.
+            accompanied: Whether a second learner learns the same without rounds (`Accompanied`).
 
         Raises:
             OfclError: If the samples or the settings do not fit the run.
@@ -298,7 +353,10 @@ class OwnStream:
         if not again:
             samples()  # raises errors of the test samples now, not at the end of a task
         test = tests_of(samples, stream, vocabulary)
-        return build_live_client(settings, dataset, number, stream, test)
+        client = build_live_client(settings, dataset, number, stream, test, accompanied=accompanied)
+        return OwnClient(
+            client, settings, lambda: form_of_streams(settings, [stream], self._pattern)
+        )
 
 
 def _check_form(samples: Samples, terms: Terms) -> None:

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from ofcl.federation.party_side.kept_models import Keep
 from ofcl.federation.party_side.member import RUNS, Member
+from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
@@ -22,6 +24,8 @@ def take_part(
     leaving: threading.Event,
     share: bool = False,
     class_counts: bool = True,
+    keep: Keep = "global",
+    local_too: bool = False,
     seal: Seal | None = None,
     address: str | None = None,
     insecure: bool = False,
@@ -38,6 +42,8 @@ def take_part(
         share: Whether the party learns only the share of the dataset that `ofcl run` would deal to
             the client of its number.
         class_counts: Whether answers may say how many samples of each class there are.
+        keep: Which model the party keeps: the one that all have learned, or its own.
+        local_too: Whether a second learner learns from the party's data alone, to compare with.
         seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
         address: The server's host and port; None: those in the party's folder.
         insecure: Whether to speak to the server without TLS.
@@ -51,6 +57,7 @@ def take_part(
     with party.used():
         if seal is not None:
             seal_saved(party.folder / RUNS, seal, tell)
+            seal_models(party.folder, seal, tell)
         source = open_source(values, share, tell)
         member = Member(
             party.folder,
@@ -58,6 +65,9 @@ def take_part(
             party.number,
             source,
             class_counts=class_counts,
+            federation=party.federation,
+            keep=keep,
+            local_too=local_too,
             seal=seal,
             tell=tell,
         )

@@ -20,6 +20,7 @@ from ofcl.state import State
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
+LAST_WAIT = 30.0  # seconds that parties have to fetch the final model
 AFTER_FAILURE = 5.0  # seconds after which a party that has failed is asked again
 
 
@@ -122,15 +123,37 @@ class Courier:
         Returns:
             The answers by the numbers of the parties; parties that did not answer are missing.
         """
+        exchange = self._made(requests, self._deadline)
+        if not self._carry_out(exchange):
+            self._tell_late([p for p in exchange.unanswered if p in self._connected])
+        return exchange.answers
+
+    def hand_out(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
+        """Sends requests when the run is over, and waits a short time for the answers.
+
+        Args:
+            requests: The requests by the numbers of the parties.
+
+        Returns:
+            The answers by the numbers of the parties; parties that did not answer are missing.
+        """
+        exchange = self._made(requests, LAST_WAIT)
+        self._carry_out(exchange)
+        return exchange.answers
+
+    def _made(self, requests: Mapping[int, Request], deadline: float | None) -> Exchange:
+        """Makes an exchange that is to be carried out.
+
+        Args:
+            requests: The requests by the numbers of the parties.
+            deadline: Seconds after which it ends; None: it waits for every party.
+        """
         terms = pack(self._terms())
         contents = {
             party: {"request": pack_request(request), "terms": terms}
             for party, request in requests.items()
         }
-        exchange = Exchange(contents, time.monotonic(), self._deadline)
-        if not self._carry_out(exchange):
-            self._tell_late([p for p in exchange.unanswered if p in self._connected])
-        return exchange.answers
+        return Exchange(contents, time.monotonic(), deadline)
 
     def _carry_out(self, exchange: Exchange) -> bool:
         """Asks the connected parties of an exchange, and waits until all have answered or failed.

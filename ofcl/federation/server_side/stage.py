@@ -7,7 +7,7 @@ decides which class each label is.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import EMBEDDERS, Embedder
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.sample_forms import SampleForm, TextForm
+from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
 from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
 from ofcl.engines.remote import RemoteEngine
@@ -147,6 +147,8 @@ class FederationStage:
             gate=_gate(settings, dataset, vocabulary),
             vocabulary=vocabulary,
             names=self._federation.parties,
+            # After a closing round nobody learns on: every party has the final model.
+            hand_out=courier.hand_out if settings.closing_round == "none" else None,
             save=hooks.save,
             tell=hooks.tell,
         )
@@ -277,7 +279,8 @@ def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
         dataset: A dataset of that form.
     """
     if samples.embedder is None:
-        return dataset.sample_form
+        form = dataset.sample_form
+        return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))
     return TextForm(embedder, samples.shape[0])
 

@@ -121,7 +121,7 @@ def test_two_introductions_lose_no_sample_of_a_stream_that_comes_once(monkeypatc
         assert source.samples() == source.samples()
         made = make_settings({"method": "er", "hidden": 8, "batch_size": 4})
         terms = Terms(travelling_settings(made), 1, ("a", "b"), 0, source.samples())
-        client = source.client(terms, 0, AssignedVocabulary(("a", "b")))
+        client = source.client(terms, 0, AssignedVocabulary(("a", "b"))).client
         seen = []
         while client.stream.ready() and client.stream.next_task() is not None:
             seen.append(len(next(client.stream).y))
