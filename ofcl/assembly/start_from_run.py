@@ -42,8 +42,10 @@ def start_from_run(path: str | Path) -> Start:
     _check_can_go_on(path, settings)
     checkpoint = load_checkpoint(directory.checkpoints, lambda line: None)
     if checkpoint is None:
-        raise OfclError(f"'{path}' has no checkpoint: nothing was learned there that a run could "
-                        "go on from")  # fmt: skip
+        raise OfclError(
+            f"'{path}' has no checkpoint: nothing was learned there yet, or its memories were "
+            f"deleted. A model alone is a start too: {Path(path) / FINAL}"
+        )
     before = directory.start()
     earlier = start_from_json(before) if before else None
     clients = [next_part(client) for client in checkpoint.state["engine"]["clients"]]

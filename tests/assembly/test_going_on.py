@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -471,6 +472,15 @@ def test_a_start_must_have_learned_something(tmp_path, days):
     Run(make_settings(DATASET), make_blobs(), tmp_path / "new").close()
     with pytest.raises(OfclError, match="new' has no checkpoint: nothing was learned"):
         ofcl.run(days["tuesday"], start=tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["bi", "fedprox-private"])
+def test_runs_of_an_earlier_version_can_be_gone_on_from(tmp_path, name):
+    shutil.copytree(Path(__file__).parent.parent / "stored" / name, tmp_path / name)
+    how = {"limit": 2, "class_order": "size", "closing_round": "task"}
+    result = ofcl.run("digits", start=tmp_path / name, **how)
+    assert result.rounds > 0
+    assert [value is None for value in result.accuracy[0][1]] == [False, False]
 
 
 def test_the_command_line_goes_on(tmp_path, days):
