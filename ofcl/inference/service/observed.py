@@ -32,6 +32,8 @@ class Observed:
         self, app: ASGIApp, routes: Collection[str], numbers: Numbers, tell: Callable[[str], None]
     ) -> None:
         self._app, self._routes, self._numbers, self._tell = app, routes, numbers, tell
+        self._running = 0
+        numbers.gauge("requests_running", lambda: self._running)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request.
@@ -45,6 +47,7 @@ class Observed:
             await self._app(scope, receive, send)
             return
         start, status = time.perf_counter(), 0
+        self._running += 1
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -63,6 +66,7 @@ class Observed:
             if not status:
                 await refuse(Refused(500, "an error of the service"), send_with_headers, receive)
         finally:
+            self._running -= 1
             route = scope["path"] if scope["path"] in self._routes else "other"
             self._numbers.request(route, status or 500, time.perf_counter() - start)
 

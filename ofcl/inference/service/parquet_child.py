@@ -46,6 +46,8 @@ def main(columns: list[str], most: int) -> int:
             return MISSING
         rows = written = 0
         for batch in file.iter_batches(batch_size=16, columns=columns, use_threads=False):
+            if batch.nbytes > MOST_OUTPUT:  # as Python's objects it would be far more
+                return WRONG
             for row in batch.to_pylist():
                 line = json.dumps(row, default=str) + "\n"
                 rows, written = rows + 1, written + len(line)

@@ -26,6 +26,10 @@ MOST_LETTERS = 1_000_000
 """The letters of a text; embedders read far fewer, but would look at all of them."""
 
 
+SPARE_LISTS = 100_000
+"""The brackets in a JSON body beyond those that samples need; texts may have some."""
+
+
 class Upload(NamedTuple):
     """An uploaded file.
 
@@ -69,6 +73,10 @@ class SampleDecoder:
             Refused: It is not JSON, or there are too many samples.
             OfclError: A sample does not fit; the message says which.
         """
+        if body.count(b"[") + body.count(b"{") > self._most_lists():
+            raise Refused(
+                413, f"too many lists and objects; a request may have {self._most} samples"
+            )
         try:
             given = json.loads(body, parse_constant=_not_json)
         except (ValueError, RecursionError):
@@ -186,6 +194,12 @@ class SampleDecoder:
             return tuple(names)
         column = getattr(form, "column", None)
         return (column or ("text" if isinstance(form, TextForm) else "x"),)
+
+    def _most_lists(self) -> int:
+        """How many lists and objects JSON may have; in memory an empty one is 20 times as long."""
+        shape = self._form.shape if isinstance(self._form, ImageForm) else (0, 0, 0)
+        lists = shape[0] * shape[1] + shape[1] * shape[2]  # channels first, or last
+        return SPARE_LISTS + self._most * (3 + lists)
 
     def _check_count(self, count: int) -> None:
         """Refuses too many samples."""

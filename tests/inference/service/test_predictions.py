@@ -143,5 +143,10 @@ def test_metrics_count_by_route_and_status(vector_model):
     assert 'ofcl_requests_total{route="other",status="404"} 1' in lines
     assert 'ofcl_request_seconds_count{route="/predict"} 3' in lines
     assert 'ofcl_request_seconds_bucket{route="/predict",le="+Inf"} 3' in lines
-    assert {"ofcl_samples_total 4", "ofcl_queue_samples 0", "ofcl_bodies_bytes 0"} <= set(lines)
+    assert {
+        "ofcl_samples_total 4",
+        "ofcl_queue_samples 0",
+        "ofcl_requests_running 1",
+        "ofcl_bodies_bytes 0",
+    } <= set(lines)
     assert "patient" not in "\n".join(lines)

@@ -109,3 +109,17 @@ def test_rows_with_words_that_do_not_fit(mixed_model, sample):
     decoder = SampleDecoder(mixed_model.description.samples, False, 10, 100, 9)
     with pytest.raises(OfclError, match="sample 0"):
         decoder.from_json(json.dumps({"samples": [sample]}).encode())
+
+
+def test_many_empty_lists_are_refused_before_they_are_made():
+    form = ImageForm((1, 4, 4), (0.5,), (0.5,))
+    decoder = SampleDecoder(form, False, 10, 600, 9)
+    with pytest.raises(Refused, match="too many lists and objects"):
+        decoder.from_json(b'{"samples": [' + b"[]," * 200_000 + b"[]]}")
+    full = json.dumps({"samples": [[[[0]] * 4] * 4] * 10}).encode()
+    assert full.count(b"[") == 211
+    with pytest.raises(OfclError, match="lists of shape 4 × 4 × 1"):
+        SampleDecoder(ImageForm((3, 4, 4), (0.5,) * 3, (0.5,) * 3), False, 10, 600, 9).from_json(
+            full
+        )
+    assert decoder.from_json(full).shape == (10, 1, 4, 4)
