@@ -44,7 +44,7 @@ from ofcl.storage.save_timer import SaveTimer
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
 
-MODELS_OF_STREAMS = 2  # of the ends of tasks, which a run over streams keeps
+MODELS_OF_STREAMS = 2  # of task ends and of checkpoints, which a run over streams keeps
 
 
 class Run:
@@ -118,6 +118,7 @@ class Run:
         test: TestSamples = (),
         stage: Stage | None = None,
         load: Loader | None = None,
+        on_bad: str | None = None,
     ) -> Run:
         """Opens a stopped run, to go on from its last checkpoint.
 
@@ -131,9 +132,15 @@ class Run:
             test: Samples to test on, if the run was given some from Python.
             stage: Where the clients run; default: the stage that the settings ask for.
             load: Loads the dataset that the settings name.
+            on_bad: `stop` or `skip` samples of streams that cannot be read, from now on; default:
+                as the settings say.
         """
         directory = RunDirectory(path)
         settings = directory.settings()
+        if on_bad is not None:
+            if not settings.streams:
+                raise OfclError("on_bad can be changed for streams only: a dataset is read again")
+            settings = make_settings({**settings.model_dump(), "on_bad": on_bad})
         if device is not None:
             settings = settings.model_copy(update={"device": device})
         run = cls.__new__(cls)
@@ -173,6 +180,7 @@ class Run:
         """
         self._record, self._resumed = RunRecord(self.directory), False
         self._timer = SaveTimer(settings.checkpoint_every)
+        self._model_of_round = 0  # the round of the last model that was saved with a checkpoint
         self._stop = threading.Event()
         self._stage = stage
         prepared = stage.prepare(settings, known, Hooks(self._pause, self.save, tell))
@@ -250,11 +258,21 @@ class Run:
         tested = self._record.summary.tested_by_all(self.settings.clients, task)
         if self.directory is None or not tested or self.server.round == 0:
             return
+        self._save_model(f"task-{task + 1}")
+
+    def _save_model(self, name: str) -> None:
+        """Saves the global model as it is now, in the run directory's folder of models.
+
+        Args:
+            name: A word, a hyphen and a number. Of streams, which may have no end, only the models
+                with the highest numbers stay, of each word.
+        """
+        assert self.directory is not None
         folder = self.directory.path / OF_TASKS
         with explained(self.directory.path):
-            write_folder(self.bundle(), folder / f"task-{task + 1}")
-            if self.settings.streams:  # which may have tasks without an end
-                keep_newest(folder, MODELS_OF_STREAMS)
+            write_folder(self.bundle(), folder / name)
+            if self.settings.streams:
+                keep_newest(folder, name.partition("-")[0], MODELS_OF_STREAMS)
 
     def bundle(self, *, finished: bool = False) -> Bundle:
         """Makes the bundle of the global model as it is now: all that one needs to use it.
@@ -342,10 +360,16 @@ class Run:
         return epsilon(self.engine.released(), self.settings.dp_noise, self.settings.dp_delta)
 
     def save(self) -> None:
-        """Writes a checkpoint; without a run directory, or before the run has begun, none."""
+        """Writes a checkpoint; without a run directory, or before the run has begun, none.
+
+        A run over streams may have no end, so its model is written too if there was a round since.
+        """
         with self._timer.saving():
             if self._record.is_open():
                 self._record.save(self._state())
+                if self.settings.streams and self.server.round > self._model_of_round:
+                    self._model_of_round = self.server.round
+                    self._save_model(f"round-{self.server.round}")
 
     def _state(self) -> State:
         """Gives the state of the engine, the server and the participants, for a checkpoint."""

@@ -111,7 +111,8 @@ def stream_participants(
     server = build_server(settings, dataset)
     standardised = all(stream.form.standardisation is not None for stream in live)
     events: list[Event] = []
-    warnings = _oddities(settings, pattern, by_name=not streams and not standardised)
+    new = not streams and not standardised and known is None  # a resumed run knows its first rows
+    warnings = _oddities(settings, pattern, by_name=new)
     if start is not None:
         take_over(start, clients, server, settings.seed)
     if start is not None and known is None:

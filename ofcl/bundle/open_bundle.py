@@ -86,14 +86,15 @@ def open_bundle(
     return TrainedModel(bundle.description, module, resize=resize, texts=texts)
 
 
-def keep_newest(folder: Path, count: int) -> None:
-    """Deletes the bundles of earlier tasks.
+def keep_newest(folder: Path, word: str, count: int) -> None:
+    """Deletes the bundles with lower numbers.
 
     Args:
-        folder: The folder with bundles called `task-1`, `task-2`, ….
-        count: How many of the newest stay.
+        folder: The folder with bundles called by a word and a number, such as `task-1`.
+        word: The word.
+        count: How many of the highest numbers stay.
     """
-    for old in sorted(folder.glob("task-*"), key=_number)[:-count]:
+    for old in sorted(folder.glob(f"{word}-*"), key=_number)[:-count]:
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -107,8 +108,7 @@ def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
     Raises:
         OfclError: If there is no bundle, or it is damaged.
     """
-    of_tasks = sorted((path / OF_TASKS).glob("task-*"), key=_number, reverse=True)
-    for place in (path, path / FINAL, *of_tasks):
+    for place in (path, path / FINAL, *_newest_first(path / OF_TASKS)):
         sealed = place.parent / (place.name.removesuffix(SEALED_SUFFIX) + SEALED_SUFFIX)
         if sealed.is_file():
             return _opened(sealed, key_file)
@@ -125,6 +125,16 @@ def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
         f"'{path}' is no model; expected a run directory, the folder of a bundle (with model.json) "
         "or its zip file, or the folder of a party that has ended a task"
     )
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    """Lists the bundles of task ends and of checkpoints, the one that was written last first."""
+    found = {
+        path.with_name(path.name.removesuffix(SEALED_SUFFIX)): path.stat().st_mtime_ns
+        for path in folder.glob("*-*")
+        if not path.name.endswith(".partial")
+    }
+    return sorted(found, key=lambda path: (found[path], _number(path)), reverse=True)
 
 
 def _opened(path: Path, key_file: str | Path | None) -> Bundle:

@@ -22,6 +22,7 @@ from ofcl.data.options import Reading, data_root
 from ofcl.data.raw import Raw
 from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError, unknown
+from ofcl.settings.files import parse_override
 from ofcl.settings.layers import make_settings
 
 app = typer.Typer(help="The data: what there is, what is here, what is in yours.")
@@ -33,6 +34,7 @@ Name = Annotated[str, typer.Argument(help="A dataset's name (ofcl data list).")]
 Embedder = Annotated[str, typer.Option(help="e5-small-v2, minilm, or a model's name or folder.")]
 
 CLASSES_SHOWN = 20
+OFFLINE = "minilm"  # the embedder whose weights come as a package
 IMAGES_LOOKED_AT = 1000
 
 
@@ -88,7 +90,7 @@ def check(name: Name, root: Root = None) -> None:
     if wrong:
         raise typer.Exit(1)
     say(f"{name}: {counts['train'][0]:,} train, {counts['test'][0]:,} test, "
-        f"{source.classes} classes: as published")  # fmt: skip
+        f"{source.classes} classes: counts as published")  # fmt: skip
 
 
 @app.command()
@@ -96,23 +98,34 @@ def inspect(
     path: Annotated[str, typer.Argument(help="A file, a folder, hf:ID, or a dataset's name.")],
     label: Annotated[str | None, typer.Option(help="Column of the labels.")] = None,
     text: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns of numbers: a,b,…")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="A column to learn from; may be repeated, or a,b,….")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; may be repeated, or a,b,….")
+    ] = None,
+    image_size: Annotated[int | None, typer.Option(help="Images: side in pixels.")] = None,
+    embedder: Annotated[str | None, typer.Option(help="Texts: the embedder.")] = None,
     on_bad: Annotated[
-        str, typer.Option(help="stop or skip: samples that cannot be read.")
-    ] = "stop",
+        str | None, typer.Option(help="stop or skip: samples that cannot be read.")
+    ] = None,
     root: Root = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any setting of ofcl run as key=value.")
+    ] = None,
 ) -> None:
     """Show what would be read: kind, columns, classes with counts, a suggested task split."""
-    if on_bad not in ("stop", "skip"):
-        raise unknown("on-bad", on_bad, ("stop", "skip"))
-    how = Reading(
-        root=root or data_root(),
-        label=label,
-        text=text,
-        columns=tuple(c.strip() for c in columns.split(",")) if columns else (),
-        on_bad="skip" if on_bad == "skip" else "stop",
-        track=track,
+    named = {
+        "label": label, "text": text, "columns": ",".join(columns or ()) or None,
+        "drop": ",".join(drop or ()) or None, "image_size": image_size, "embedder": embedder,
+        "on_bad": on_bad, "data_root": str(root) if root else None,
+    }  # fmt: skip
+    made = make_settings(
+        {"dataset": path},
+        {name: value for name, value in named.items() if value is not None},
+        dict(map(parse_override, set_ or [])),
     )
+    how = build_reading(made, track)
     raw = read_raw(path, how, say)
     sizes = set()
     if raw.content == "image files":
@@ -175,9 +188,15 @@ def _suggest(raw: Raw, path: str, how: Reading, mixed: bool) -> None:
     options = [f"--dataset {shlex.quote(path)}"]
     options += [f"--label {shlex.quote(how.label)}"] if how.label else []
     options += [f"--text {shlex.quote(how.text)}"] if how.text else []
-    options += [f"--set columns={shlex.quote(','.join(how.columns))}"] if how.columns else []
+    options += [f"--columns {shlex.quote(','.join(how.columns))}"] if how.columns else []
+    options += [f"--drop {shlex.quote(','.join(how.drop))}"] if how.drop else []
     options += ["--on-bad skip"] if how.on_bad == "skip" else []
-    options += ["--image-size 32"] if mixed else []
+    side = how.image_size or (32 if mixed else None)
+    options += [f"--image-size {side}"] if side else []
+    if raw.content == "texts":
+        options += [f"--embedder {shlex.quote(how.embedder)}"]
+        if how.embedder != OFFLINE:
+            say(f"{how.embedder} is downloaded once; --embedder {OFFLINE} needs no network")
     err_console.print(
         f"suggested: {tasks} task{'s' if tasks > 1 else ''} of about {classes / tasks:.3g} classes "
         f"of {classes}\n  ofcl run {' '.join(options)} --tasks {tasks}",

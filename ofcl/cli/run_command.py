@@ -65,10 +65,12 @@ def run(
     label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
     text: Annotated[str | None, typer.Option(help="Own table: column of the texts.")] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="Own table: a column to learn from; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Own table: a column to learn from; may be repeated, or a,b,…."),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Own table: a column to leave out; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Own table: a column to leave out; may be repeated, or a,b,…."),
     ] = None,
     image_size: Annotated[int | None, typer.Option(help="Own images: side in pixels.")] = None,
     embedder: Annotated[
@@ -115,7 +117,8 @@ def run(
         "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
         "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
-        "image_size": image_size, "columns": columns or None, "drop": drop or None,
+        "image_size": image_size, "columns": ",".join(columns or ()) or None,
+        "drop": ",".join(drop or ()) or None,
         "embedder": embedder, "on_bad": on_bad, "task": task,
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
         "joint": joint or None, "start": start,
@@ -141,6 +144,9 @@ def run(
 def resume(
     directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
     device: Annotated[str | None, typer.Option(help="Go on on another device.")] = None,
+    on_bad: Annotated[
+        str | None, typer.Option(help="stop or skip: samples that cannot be read, from now on.")
+    ] = None,
     track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -152,7 +158,7 @@ def resume(
         started = None
     else:
         load = Loader(track_progress, say)
-        started = Run.resume(directory, device=device, tell=warn, load=load)
+        started = Run.resume(directory, device=device, on_bad=on_bad, tell=warn, load=load)
         result = drive(started, quiet or as_json, track or ())
     tell_result(started, result, as_json)
 

@@ -12,7 +12,7 @@ from ofcl.data.options import Reading
 from ofcl.data.own.by_path import looks_like_path, read_own
 from ofcl.data.preparation import make_dataset
 from ofcl.data.raw import Raw
-from ofcl.errors import unknown
+from ofcl.errors import OfclError, unknown
 
 
 def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
@@ -29,7 +29,7 @@ def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Ra
     if name not in DATASETS:
         if looks_like_path(name):
             return read_own(name, how)
-        raise unknown("dataset", name, DATASETS)
+        raise OfclError(f"{unknown('dataset', name, DATASETS)} (no file or folder '{name}' either)")
     source = DATASETS[name]
     source.prepare(name, how.root, tell)
     return source.read(how.root)

@@ -7,6 +7,7 @@ says what each value changes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -372,6 +373,12 @@ class Settings(BaseModel):
         start, given = preset(protocol), {**dataset_preset(dataset, protocol), **values}
         fit = [name for name in start.get("fit", ()) if name not in given]
         return {**start, "fit": fit, **given}
+
+    @field_validator("data_root")
+    @classmethod
+    def _whole_path(cls, value: str | None) -> str | None:
+        """Makes the data folder absolute, so that a run is resumed from any other folder."""
+        return None if value is None else str(Path(value).expanduser().absolute())
 
     @field_validator("augment", mode="before")
     @classmethod

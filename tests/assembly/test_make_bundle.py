@@ -12,7 +12,7 @@ from ofcl.bundle.bundle_files import read_bundle
 from ofcl.data.files.embedders import Embedder
 from ofcl.data.sample_forms import TextForm
 from ofcl.errors import OfclError
-from ofcl.events import Evaluated
+from ofcl.events import Evaluated, Round
 from tests.conftest import TINY
 
 QUICK = {**TINY, "burn_in": 0, "q": 1, "method": "er"}
@@ -87,11 +87,22 @@ def test_a_run_without_rounds_has_no_model(tmp_path, blobs):
 def test_streams_keep_the_bundles_of_two_tasks(tmp_path):
     streams = [readings(seed, tasks=4) for seed in (0, 1)]
     ofcl.run(streams=streams, out=tmp_path / "run", memory=20, protocol="strong")
-    names = sorted(p.name for p in (tmp_path / "run" / "models").iterdir())
+    names = sorted(p.name for p in (tmp_path / "run" / "models").glob("task-*"))
     assert names == ["task-3", "task-4"]
     model = ofcl.load(tmp_path / "run")
     assert set(model.labels) == {f"{task}-{n}" for task in range(4) for n in range(2)}
     assert model.predict([6 * 3 + 3.0] * 4) in model.labels
+
+
+def test_a_stream_without_tasks_has_a_model_while_it_goes_on(tmp_path):
+    streams = [((x, y) for x, y, _ in readings(seed, tasks=2)) for seed in (0, 1)]
+    settings = make_settings({"memory": 20, "clients": 2, "checkpoint_every": 1, "q": 1})
+    run = Run(settings, out=tmp_path / "run", streams=streams)
+    for event in run:
+        if isinstance(event, Round) and event.round == 4:
+            break
+    assert sorted(p.name for p in (tmp_path / "run" / "models").iterdir()) == ["round-2", "round-3"]
+    assert ofcl.load(tmp_path / "run").description.learned.rounds == 3
 
 
 def test_a_run_without_a_directory_gives_its_model(blobs):

@@ -440,6 +440,10 @@ def test_standard_input(tmp_path):
     assert "standard input, line 180: not JSON" in err
     assert "ofcl resume" in err
     assert "Traceback" not in err
+    code, out, err = piped(tmp_path, "\n", "resume", tmp_path / "run", "--on-bad",
+                           "skip", "--json")  # fmt: skip
+    assert code == 0, err
+    assert sum(part["samples"] for part in json.loads(out)["anytime"]) == 180
     code, out, err = piped(tmp_path, content, *arguments[:-1], tmp_path / "other", "--on-bad",
                            "skip")  # fmt: skip
     assert code == 0, err
@@ -485,6 +489,10 @@ def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, 
     with pytest.raises(StreamError, match="'2.csv', line 2: column 'v' is not a number"):
         for _ in Run(made, out=folders / "broken"):
             pass
+    skipping = Run.resume(folders / "broken", on_bad="skip", tell=lambda line: None)
+    assert skipping.settings.on_bad == "skip"
+    assert skipping.warnings == []  # "learning begins when …" was said when it began
+    skipping.close()
     (folders / "one" / "2.csv").write_text(good)
     ofcl.resume(folders / "broken")
     (result, state), (mended, other) = whole(folders / "whole"), whole(folders / "broken")

@@ -56,7 +56,7 @@ def test_the_environment_names_the_data_folder(ofcl, tmp_path, monkeypatch):
 def test_check_compares_with_the_official_numbers(ofcl, tmp_path):
     code, _, err = ofcl("data", "check", "digits")
     assert code == 0
-    assert "1,437 train, 360 test, 10 classes: as published" in err
+    assert "1,437 train, 360 test, 10 classes: counts as published" in err
     FILES["kc-cell"](tmp_path)
     code, _, err = ofcl("data", "check", "kc-cell", "--data-root", tmp_path)
     assert code == 1
@@ -107,6 +107,19 @@ def test_inspect_shows_columns_classes_and_a_command(ofcl, table):
     assert f"ofcl run --dataset {table} --label diagnosis --tasks 2" in err
 
 
+def test_inspect_takes_what_run_takes(ofcl, table, tmp_path):
+    """The command that it suggests can be typed as it is."""
+    code, out, err = ofcl("data", "inspect", table, "--label", "diagnosis", "--drop", "pulse")
+    assert code == 0
+    assert ["numbers", "age"] in [line.split() for line in out.splitlines()]
+    assert "--drop pulse" in err
+    code, again, _ = ofcl("data", "inspect", table, "--set", "label=diagnosis", "--columns", "age")
+    assert code == 0
+    assert ["numbers", "age"] in [line.split() for line in again.splitlines()]
+    command = err[err.index("ofcl run") :].splitlines()[0].split()[1:]
+    assert ofcl(*command, "--limit", "1", "--clients", "2", "--out", tmp_path / "r", "-q")[0] == 0
+
+
 def test_inspect_of_mixed_images_suggests_a_size(ofcl, tmp_path):
     for label, side in (("cat", 20), ("dog", 30)):
         (tmp_path / "photos" / label).mkdir(parents=True)
@@ -139,6 +152,7 @@ def test_inspect_does_not_embed(ofcl, tmp_path):
     ("arguments", "problem"),
     [
         (["--dataset", "cifar1"], "unknown dataset 'cifar1'"),
+        (["--dataset", "blod"], "(no file or folder 'blod' either)"),
         (["--dataset", "nowhere/mine.csv"], "no file or folder 'nowhere/mine.csv'"),
         (["--dataset", "TABLE"], "which one is the label? Name it with --label"),
         (["--dataset", "TABLE", "--label", "diagnose"], "has no column 'diagnose'"),

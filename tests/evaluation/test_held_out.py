@@ -52,3 +52,12 @@ def test_a_class_of_a_stream_is_tested_in_the_task_in_which_it_came():
     assert held_out.hits(Parity(), [[1], [0, 1]]) == [[[1, 2, 3]], [[0, 1, 1]]]
     predictions = held_out.predictions(Parity(), [[1], [0, 1]])
     assert count_confusions(predictions) == [[0, 0, 1], [1, 0, 1], [1, 1, 2]]
+
+
+def test_classes_that_others_have_seen_are_tested_with_the_last_task():
+    """A client that knows one class of three is not right about everything."""
+    labels = ["a", "b", "b", "b", "c", "c"]
+    known = {"a": 0, "b": 1, "c": 2}
+    held_out = SeenHeldOut(lambda: X, lambda: labels, lambda: known)
+    assert held_out.hits(Parity(), [[0]]) == [[[0, 1, 1], [1, 2, 3], [2, 0, 2]]]
+    assert held_out.hits(Parity(), [[0], [1]]) == [[[0, 1, 1]], [[1, 2, 3], [2, 0, 2]]]
