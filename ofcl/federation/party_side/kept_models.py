@@ -151,11 +151,11 @@ class KeptModels:
                 predictions[name] = client.test(means[name])
         compared = Comparison.of(predictions)
         task, ended = len(client.classes_of_tasks), client.finished
-        bundles = {
-            name: self._bundle(client, name, model, means[name], compared, over=over and ended)
-            for name, model in models.items()
-        }
         try:
+            bundles = {
+                name: self._bundle(client, name, model, means[name], compared, over=over and ended)
+                for name, model in models.items()
+            }
             self._write(bundles, client, task)
         except (OfclError, OSError) as error:  # the run goes on without
             self._tell(f"error: the models could not be saved: {error}")

@@ -28,4 +28,11 @@ firewall for incoming connections. Your samples stay here. What leaves is the mo
 counts; `audit.jsonl` in this folder lists every field of every message, and its bytes. The
 memory of samples is in `runs/`: it is personal data. `ofcl federation client --help` says how
 to encrypt it, `ofcl memory forget --help` how to delete a sample from it.
+
+After each task and at the end of a run this folder has the model that all have learned:
+
+    ofcl predict {party} INPUT
+
+With `--local-too` a second model learns from your data alone, and the log says whether taking part
+helps you.
 """

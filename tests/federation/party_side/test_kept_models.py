@@ -132,6 +132,28 @@ def test_of_a_table_each_party_reads_its_own_columns_and_the_server_none(tmp_pat
     assert len(servers.predict(np.zeros((2, 3)))) == 2
 
 
+def test_of_a_stream_each_party_has_a_model_of_its_columns(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = "".join(f"{1000 * (n % 2) + n},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
+    (folder / "0.csv").write_text("u,v,label\n" + rows)
+    values = {"dataset": f"watch:{folder}", "idle": 0.3, "window": 20, "label": "label",
+              "test": str(folder / "0.csv")}  # fmt: skip
+    sources = [open_source(values, False, print) for _ in range(3)]
+    transport = InProcess(
+        {k: member(tmp_path, k, source, local_too=True) for k, source in enumerate(sources)}
+    )
+    said = said_by(transport)
+    settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
+                "min_clients": 2, "protocol": "sound", "steps": 10}  # fmt: skip
+    run, _ = hosted(tmp_path, transport, settings)
+    list(run)
+    model = ofcl.load(tmp_path / PARTIES[1])
+    assert_same(weights(tmp_path, 1), run.server.model)
+    assert list(model.predict([{"u": 20, "v": 1}, {"u": 1020, "v": 1}])) == ["a", "b"]
+    assert any("learned from your data alone" in line for line in said[1])
+
+
 class Started(InProcess):
     """Parties whose processes are started again before every message, and sometimes killed."""
 
