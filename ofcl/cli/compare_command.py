@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from ofcl.cli.shared_options import Json
-from ofcl.cli.show import comparison_table
+from ofcl.cli.show import print_comparison
 from ofcl.cli.terminal import out_console, warn
 from ofcl.report.comparison import compare as compare_runs
+
+NAMED = 5  # runs that are not finished, at most
 
 
 def compare(
@@ -21,8 +23,10 @@ def compare(
 ) -> None:
     """Put runs side by side: a table of A and F, mean ± std over seeds."""
     lines, unfinished = compare_runs(directories)
-    for path in unfinished:
+    for path in unfinished[:NAMED]:
         warn(f"{path} is not finished: ofcl resume {path}")
+    if len(unfinished) > NAMED:
+        warn(f"{len(unfinished) - NAMED} more are not finished")
     if left_out := sum(line.left_out for line in lines):
         warn(
             f"left out: {left_out} of a seed that was run before, with the same settings and "
@@ -31,4 +35,4 @@ def compare(
     if as_json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
     elif lines:
-        out_console.print(comparison_table(lines))
+        print_comparison(out_console, lines)

@@ -11,7 +11,7 @@ import typer
 from ofcl.assembly.dealing import Loader
 from ofcl.cli.run_loop import drive
 from ofcl.cli.shared_options import Quiet
-from ofcl.cli.show import comparison_table
+from ofcl.cli.show import print_comparison
 from ofcl.cli.terminal import err_console, out_console
 from ofcl.experiment import Run
 from ofcl.report.comparison import compare
@@ -34,7 +34,7 @@ def demo(
         made = make_settings(settings_files.preset("demo"), {"method": method})
         drive(Run(made, out=folder / method, load=load), quiet)
     lines, _ = compare([folder])
-    out_console.print(comparison_table(lines))
+    print_comparison(out_console, lines)
     out_console.print(
         "\nNext, for example (with .venv/bin on the path: source .venv/bin/activate):\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"

@@ -11,7 +11,7 @@ from ofcl.assembly.dealing import Loader
 from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import complete
 from ofcl.cli.run_names import default_out
-from ofcl.cli.show import comparison_table
+from ofcl.cli.show import print_comparison
 from ofcl.cli.terminal import out_console, say
 from ofcl.errors import OfclError
 from ofcl.report.comparison import compare
@@ -63,5 +63,5 @@ def run_seeds(
     if as_json:
         print(json.dumps({"directory": str(folder), "lines": [asdict(line) for line in lines]}))
         return
-    out_console.print(comparison_table(lines))
+    print_comparison(out_console, lines)
     out_console.print(f"saved in {folder}", highlight=False, soft_wrap=True, markup=False)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from ofcl.cli.terminal import printable
 from ofcl.evaluation.results import Result
-from ofcl.report.comparison import ExperimentLine
+from ofcl.report.comparison import ExperimentLine, by_dataset
 from ofcl.report.formats import number
-from ofcl.report.result_tables import JOINT_COLUMN, has_joint
+from ofcl.report.result_tables import JOINT_COLUMN, common
+
+DIFFERENCE = "A less the best's [95\N{NO-BREAK SPACE}%]"
+NAME_WIDTH = 24  # characters of an experiment's name that stand in one line, at least
+DIFFERENCE_WIDTH = 21  # of `-10.0 [-10.0, -10.0],`
+BETWEEN = 3  # characters between two columns
 
 
 def percent(value: float | None) -> str:
@@ -43,32 +51,86 @@ def print_result(console: Console, result: Result) -> None:
     console.print(table)
 
 
-def comparison_table(lines: Sequence[ExperimentLine]) -> Table:
-    """Makes a table of experiments; settings that all of them share stand above the table.
+def print_comparison(console: Console, lines: Sequence[ExperimentLine]) -> None:
+    """Prints experiments side by side, one table a dataset; A and F are always in sight.
 
     Args:
-        lines: A line for each experiment, in the order of the table.
+        console: The console to which it is printed; what does not fit its width is left out, and
+            the last line says so.
+        lines: A line for each experiment, in the order of the tables.
     """
-    names = list(lines[0].settings)
-    common = [n for n in names if len({str(line.settings[n]) for line in lines}) == 1]
-    shown = [name for name in names if name not in common or len(lines) == 1]
-    above = ", ".join(f"{name} {lines[0].settings[name]}" for name in common if name not in shown)
-    title = "Accuracy A and forgetting F, % (mean ± std)"
-    table = Table(title=f"{title}\n{above}" if above else title, title_justify="left")
-    for name in shown:
-        table.add_column(name)
-    for name in ("seeds", "A ↑", "F ↓", "global A ↑", "global F ↓"):
-        table.add_column(name, justify="right")
-    judged = any(line.A_less_best is not None for line in lines)
-    if judged:
-        table.add_column("A less the best's [95 %]")
-    bounded = has_joint(lines)
-    if bounded:
-        table.add_column(JOINT_COLUMN, justify="right")
-    for line in lines:
-        spreads = (line.A, line.F, line.global_A, line.global_F)
-        values = [str(line.settings[name]) for name in shown]
-        apart = [str(line.A_less_best) if line.A_less_best else ""] if judged else []
-        apart += [str(line.below_joint or "")] if bounded else []
-        table.add_row(*values, str(len(line.seeds)), *map(str, spreads), *apart)
+    console.print("Accuracy A and forgetting F, % (mean ± std)", highlight=False)
+    left_out: list[str] = []
+    for block in by_dataset(lines):
+        about = ": ".join(filter(None, [printable(block[0].dataset), common(block)]))
+        console.print(f"\n{about}", highlight=False, markup=False, style="bold")
+        table, missing = _fitting_table(console, block)
+        console.print(table)
+        left_out += [name for name in missing if name not in left_out]
+    if left_out:
+        console.print(f"not shown at this width: {', '.join(left_out)} (--json has all)",
+                      highlight=False, markup=False, style="dim")  # fmt: skip
+
+
+def _fitting_table(console: Console, block: Sequence[ExperimentLine]) -> tuple[Table, list[str]]:
+    """Makes the table of a dataset with as many columns as the console has room for.
+
+    Args:
+        console: The console.
+        block: The experiments of the dataset.
+
+    Returns:
+        The table, and the names of the columns that it leaves out.
+    """
+    more = _further_columns(block)
+    chosen: dict[str, list[str]] = {}
+    for name, cells in more.items():
+        if _width(block, {**chosen, name: cells}) <= console.width:
+            chosen[name] = cells
+    return _table(block, chosen), [name for name in more if name not in chosen]
+
+
+def _further_columns(block: Sequence[ExperimentLine]) -> dict[str, list[str]]:
+    """Returns the columns besides A and F that any experiment has values for, the first first."""
+    columns = {
+        DIFFERENCE: [str(line.A_less_best or "") for line in block],
+        JOINT_COLUMN: [str(line.below_joint or "") for line in block],
+        "global A ↑": [str(line.global_A) for line in block],
+        "global F ↓": [str(line.global_F) for line in block],
+    }
+    return {name: cells for name, cells in columns.items() if any(cells)}
+
+
+def _width(block: Sequence[ExperimentLine], more: Mapping[str, Sequence[str]]) -> int:
+    """Computes how wide the table of a dataset is at least, with the columns besides A and F."""
+    name = min(max(len(line.name) for line in block), NAME_WIDTH)
+    numbers = {name: cells for name, cells in more.items() if name != DIFFERENCE}
+    columns = [["seeds"], ["A ↑", *(str(line.A) for line in block)],
+               ["F ↓", *(str(line.F) for line in block)],
+               *([name, *cells] for name, cells in numbers.items())]  # fmt: skip
+    widths = [name, *(max(map(len, cells)) for cells in columns)]
+    widths += [DIFFERENCE_WIDTH] if DIFFERENCE in more else []
+    return sum(widths) + BETWEEN * (len(widths) - 1)
+
+
+def _table(block: Sequence[ExperimentLine], more: Mapping[str, Sequence[str]]) -> Table:
+    """Makes a table of the experiments of a dataset.
+
+    Args:
+        block: The experiments.
+        more: The columns besides A and F: for each name, a cell for each experiment.
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    longest = max(len(line.name) for line in block)
+    table.add_column("experiment", overflow="fold",
+                     min_width=min(longest, NAME_WIDTH) if more else None)  # fmt: skip
+    for name in ("seeds", "A ↑", "F ↓", *more):
+        if name == DIFFERENCE:  # it has words in it, and may take several lines
+            table.add_column(name, min_width=DIFFERENCE_WIDTH)
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    for n, line in enumerate(block):
+        numbers = (str(len(line.seeds)), str(line.A), str(line.F))
+        cells = (printable(line.name), *numbers, *(column[n] for column in more.values()))
+        table.add_row(*map(Text, cells))
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ofcl.evaluation import metrics
 from ofcl.evaluation.results import Result
 from ofcl.report.grouping import distinguishing_settings, experiment_key, shown_value
 from ofcl.report.joint_gap import JointGap, gap_to_joint, joint_key
+from ofcl.report.naming import ExperimentName, name_experiments
 from ofcl.report.recorded_runs import find_runs
 from ofcl.report.significance import Difference, paired_difference
 from ofcl.report.spread import Spread, over_clients, over_seeds
@@ -31,6 +32,8 @@ class ExperimentLine:
     `…_over_clients` have both.
     """
 
+    dataset: str  # its name: the last part of a path
+    name: str  # that no other experiment of the dataset has
     settings: dict[str, Any]
     seeds: tuple[int, ...]
     A: Spread
@@ -42,7 +45,7 @@ class ExperimentLine:
     F_over_seeds: Spread
     A_over_clients: Spread  # of the clients' means over seeds
     F_over_clients: Spread
-    A_less_best: Difference | None = None  # A less that of the best; None: too few seeds in common
+    A_less_best: Difference | None = None  # within the dataset; None: too few seeds in common
     below_joint: JointGap | None = None  # None: no joint training with the same other settings
     left_out: int = 0  # runs of a seed that another run has too, with another result
 
@@ -54,7 +57,8 @@ def compare(paths: Iterable[str | Path]) -> tuple[list[ExperimentLine], list[Pat
         paths: Run directories, or folders of them.
 
     Returns:
-        One line for each experiment, best A first; and the paths of runs that are not finished.
+        One line for each experiment, dataset by dataset, best A first; and the paths of runs that
+        are not finished.
     """
     finished, unfinished = [], []
     for run in find_runs(paths):
@@ -66,25 +70,50 @@ def compare(paths: Iterable[str | Path]) -> tuple[list[ExperimentLine], list[Pat
     return compare_results(finished), unfinished
 
 
-def compare_results(runs: Iterable[FinishedRun]) -> list[ExperimentLine]:
-    """Compares experiments by the results of their runs.
+def compare_results(
+    runs: Iterable[FinishedRun], names: Mapping[str, ExperimentName] | None = None
+) -> list[ExperimentLine]:
+    """Compares experiments by the results of their runs, those of a dataset with each other.
 
     Args:
         runs: The settings and the result of each run.
+        names: The names of the experiments by their `experiment_key`; None: they are named here.
 
     Returns:
-        One line for each experiment, best A first.
+        One line for each experiment, dataset by dataset, best A first.
     """
     groups: dict[str, list[FinishedRun]] = defaultdict(list)
     for settings, result in runs:
         groups[experiment_key(settings)].append((settings, result))
-    shown = distinguishing_settings([group[0][0] for group in groups.values()])
-    by_key = {key: _line(group, shown) for key, group in groups.items()}
+    firsts = [group[0][0] for group in groups.values()]
+    names = names or name_experiments(firsts)
+    shown = distinguishing_settings(firsts)
+    by_key = {key: _line(group, shown, names[key]) for key, group in groups.items()}
     lines = [
         _beside_joint(by_key[key], by_key.get(joint_key(group[0][0]) or ""))
         for key, group in groups.items()
     ]
-    lines.sort(key=lambda line: -(line.A.mean or 0))
+    return [line for block in by_dataset(lines) for line in _judged(block)]
+
+
+def by_dataset(lines: Iterable[ExperimentLine]) -> list[list[ExperimentLine]]:
+    """Groups experiments by their dataset.
+
+    Args:
+        lines: The experiments.
+
+    Returns:
+        The experiments of each dataset in the given order; the datasets by name.
+    """
+    blocks: dict[str, list[ExperimentLine]] = defaultdict(list)
+    for line in lines:
+        blocks[line.dataset].append(line)
+    return [blocks[name] for name in sorted(blocks)]
+
+
+def _judged(block: Sequence[ExperimentLine]) -> list[ExperimentLine]:
+    """Sorts the experiments of a dataset by A, and adds the differences to the best one."""
+    lines = sorted(block, key=lambda line: -(line.A.mean or 0))
     competing = [line for line in lines if not _is_bound(line)] or lines
     return [_against(competing[0], line) for line in lines]
 
@@ -120,27 +149,30 @@ def _against(best: ExperimentLine, line: ExperimentLine) -> ExperimentLine:
     return replace(line, A_less_best=paired_difference(line.A_by_seed, best.A_by_seed))
 
 
-def _line(group: list[FinishedRun], shown: list[str]) -> ExperimentLine:
+def _line(group: list[FinishedRun], shown: list[str], name: ExperimentName) -> ExperimentLine:
     """Sums up the runs of one experiment.
 
     Args:
         group: The settings and results of the experiment's runs.
         shown: The names of the settings to show.
+        name: The experiment's name.
     """
     runs = _one_of_each_seed(group)
     settings = runs[0][0]
     results = [result for _, result in runs]
 
-    def clients(name: str) -> Spread:
+    def clients(measure: str) -> Spread:
         """Takes the mean of A or F, and its spread over clients."""
-        return over_clients([_of_each_client(name, result) for result in results])
+        return over_clients([_of_each_client(measure, result) for result in results])
 
-    def seeds(name: str) -> Spread:
+    def seeds(measure: str) -> Spread:
         """Takes the mean of a number of the results, and its spread over seeds."""
-        return over_seeds([getattr(result, name) for result in results])
+        return over_seeds([getattr(result, measure) for result in results])
 
     chosen = clients if settings.spread == "clients" else seeds
     return ExperimentLine(
+        dataset=name.dataset,
+        name=name.within,
         settings={name: shown_value(settings, name) for name in shown},
         seeds=tuple(sorted(s.seed for s, _ in runs)),
         A=chosen("A"),

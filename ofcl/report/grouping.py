@@ -1,17 +1,24 @@
-"""Which runs are of one experiment, and which settings tell experiments apart."""
+"""Which runs are of one experiment, and which settings tell the experiments of a dataset apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+from ofcl.methods import METHODS
+from ofcl.settings.files import preset
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 
-MAY_DIFFER = {"seed", "device", "engine", "ray", "checkpoint_every", "data_root", "start"}
+MAY_DIFFER = {"seed", "device", "engine", "ray", "checkpoint_every", "data_root", "start", "fit",
+              "licence", "threads"}  # fmt: skip
 """Settings that may differ between the runs of one experiment."""
 
 _ALWAYS_SHOWN = ["dataset", "method", "memory", "protocol"]
+_OF_THE_DATASET = {"dataset", "streams"}  # settings that say where the samples come from
+_WATCHED = "watch:"
 
 
 def experiment_key(settings: Settings) -> str:
@@ -27,40 +34,103 @@ def experiment_key(settings: Settings) -> str:
     return settings.model_dump_json(exclude=MAY_DIFFER) + went_on
 
 
+def dataset_key(settings: Settings) -> str:
+    """Returns the dataset of a run; of streams, the folder that they have in common.
+
+    Args:
+        settings: The settings of the run.
+
+    Returns:
+        The name or path as it was given. Streams that are no folders are called `streams`.
+    """
+    if not settings.streams:
+        return settings.dataset
+    folders = [s.removeprefix(_WATCHED) for s in settings.streams if s.startswith(_WATCHED)]
+    if len(folders) < len(settings.streams):
+        return "streams"
+    try:
+        common = os.path.commonpath(folders) if len(folders) > 1 else folders[0]
+    except ValueError:  # one is relative, one is not
+        common = ""
+    return f"{common.rstrip(os.sep)} (streams)" if common.strip(os.sep) else "streams"
+
+
+def differing_settings(block: Sequence[Settings]) -> list[set[str]]:
+    """Chooses the settings by which the experiments of one dataset are told apart.
+
+    A value that differs only because its protocol has another default is left out, as the
+    protocol's name says it; so is one that the protocol has chosen for the data.
+
+    Args:
+        block: The settings of each experiment.
+
+    Returns:
+        The names for each experiment.
+    """
+    defaults: dict[tuple[str, str], Settings] = {
+        pair: make_settings({"protocol": pair[0], "dataset": pair[1]})
+        for pair in {(s.protocol, s.dataset) for s in block}
+    }
+    hidden = {*MAY_DIFFER, *_OF_THE_DATASET} - {"start"}
+    others = [name for name in Settings.model_fields if name not in hidden]
+    differing = {
+        name for name in others if _differs(name, block, {} if name in _ALWAYS_SHOWN else defaults)
+    }
+    fitted = differing & _left_to_the_data(block)
+    alike: dict[Hashable, list[Settings]] = defaultdict(list)
+    for settings in block:
+        alike[_fitted_alike(settings)].append(settings)
+    given = {key: {name for name in fitted if _differs(name, some, {})}
+             for key, some in alike.items()}  # fmt: skip
+    return [differing - fitted | given[_fitted_alike(settings)] for settings in block]
+
+
+def _differs(
+    name: str, block: Sequence[Settings], defaults: dict[tuple[str, str], Settings]
+) -> bool:
+    """Says whether experiments differ in a setting; all defaults count as one value.
+
+    Args:
+        name: The name of the setting.
+        block: The settings of each experiment.
+        defaults: The defaults of each protocol and dataset; empty: none counts as such.
+    """
+    values = set()
+    for s in block:
+        default = defaults.get((s.protocol, s.dataset))
+        # A run's learning rate has been filled in from that of its optimiser.
+        source = f"{s.optimizer}_lr" if name == "lr" else name
+        is_default = default is not None and getattr(s, name) == getattr(default, source, None)
+        values.add("default" if is_default else getattr(s, name))
+    return len(values) > 1
+
+
+def _left_to_the_data(block: Sequence[Settings]) -> set[str]:
+    """Returns the settings that a protocol of the block chooses for the data, or from those."""
+    chosen = {name for p in {s.protocol for s in block} for name in preset(p).get("fit", ())}
+    return chosen | {"optimizer", "lr", "sgd_lr"} if chosen else set()
+
+
+def _fitted_alike(settings: Settings) -> Hashable:
+    """Returns what the values chosen for the data depend on, besides the data."""
+    return settings.protocol, METHODS[settings.method].generative is not None
+
+
 def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:
     """Chooses the names of the settings to show when experiments are compared.
 
-    These are dataset, method, memory and protocol, and all others that differ. A value that differs
-    only because its protocol or dataset has another default is left out: the protocol's name says
-    it.
+    These are dataset, method, memory and protocol, and all others that tell experiments of a
+    dataset apart.
 
     Args:
         settings: The settings of each experiment.
     """
-    defaults = {
-        pair: make_settings({"protocol": pair[0], "dataset": pair[1]})
-        for pair in {(s.protocol, s.dataset) for s in settings}
-    }
-
-    def is_default(s: Settings, name: str) -> bool:
-        # A run's learning rate has been filled in from that of its optimiser.
-        """Says whether a setting has the default of its protocol and dataset.
-
-        Args:
-            s: The settings of an experiment.
-            name: The name of the setting.
-        """
-        source = f"{s.optimizer}_lr" if name == "lr" else name
-        return bool(getattr(s, name) == getattr(defaults[s.protocol, s.dataset], source))
-
-    def differs(name: str) -> bool:
-        """Says whether experiments differ in a setting; all defaults count as one value."""
-        values = {"default" if is_default(s, name) else getattr(s, name) for s in settings}
-        return len(values) > 1
-
-    hidden = {*_ALWAYS_SHOWN, *MAY_DIFFER} - {"start"}
-    others = [n for n in Settings.model_fields if n not in hidden]
-    return _ALWAYS_SHOWN + [name for name in others if differs(name)]
+    blocks: dict[str, list[Settings]] = defaultdict(list)
+    for some in settings:
+        blocks[dataset_key(some)].append(some)
+    differing = {n for b in blocks.values() for names in differing_settings(b) for n in names}
+    others = [name for name in Settings.model_fields if name not in _ALWAYS_SHOWN]
+    return _ALWAYS_SHOWN + [name for name in others if name in differing]
 
 
 def shown_value(settings: Settings, name: str) -> Any:
@@ -71,17 +141,3 @@ def shown_value(settings: Settings, name: str) -> Any:
         name: The name of the setting.
     """
     return "streams" if name == "dataset" and settings.streams else getattr(settings, name)
-
-
-def experiment_names(settings: Sequence[Settings]) -> list[str]:
-    """Returns a name for each experiment: its method, and the other settings that differ.
-
-    Args:
-        settings: The settings of each experiment.
-    """
-    shown = [name for name in distinguishing_settings(settings) if name != "method"]
-    differing = [n for n in shown if len({str(getattr(s, n)) for s in settings}) > 1]
-    return [
-        ", ".join([s.method, *(f"{name} {getattr(s, name)}" for name in differing)])
-        for s in settings
-    ]

@@ -6,13 +6,15 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result, summarise
 from ofcl.events import from_json
-from ofcl.report.grouping import experiment_key, experiment_names
+from ofcl.report.grouping import experiment_key
+from ofcl.report.naming import ExperimentName, name_experiments
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.run_directory import RunDirectory
@@ -24,12 +26,25 @@ class RunView:
 
     directory: RunDirectory
     settings: Settings
-    labels: tuple[str, ...]
+    known_labels: tuple[str, ...]  # when the run began
     form: State  # of its samples; empty: not recorded
     made_with: State
-    events: list[dict[str, Any]]  # as plain values, each with the `seconds` of the run
     result: Result
     finished: bool
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The events as plain values, each with the `seconds` of the run.
+
+        They are read when they are asked for: a table of hundreds of runs needs none.
+        """
+        return self.directory.events()
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the classes, with those that have appeared in streams."""
+        appeared = [event["label"] for event in self.events_of("appeared")]
+        return tuple(dict.fromkeys([*self.known_labels, *appeared]))
 
     @property
     def path(self) -> Path:
@@ -49,8 +64,13 @@ class RunView:
 class Experiment:
     """Runs of one experiment: their settings are the same, except for those in `MAY_DIFFER`."""
 
-    name: str
+    named: ExperimentName
     runs: list[RunView]
+
+    @property
+    def name(self) -> str:
+        """The name that no other of the experiments has that were read together."""
+        return self.named.whole
 
 
 def find_runs(paths: Iterable[str | Path]) -> list[RunDirectory]:
@@ -88,9 +108,10 @@ def read_run(directory: RunDirectory) -> RunView:
         directory: The directory of the run.
     """
     description, settings = directory.description(), directory.settings()
-    events, result = directory.events(), directory.result()
+    result = directory.result()
     finished = result is not None
     if result is None:
+        events = directory.events()
         result = summarise(
             map(from_json, events),
             clients=settings.clients,
@@ -98,15 +119,12 @@ def read_run(directory: RunDirectory) -> RunView:
             seconds=events[-1]["seconds"] if events else 0.0,
             joint=settings.joint,
         )
-    appeared = [event["label"] for event in events if event["event"] == "appeared"]
-    labels = dict.fromkeys([*description.get("labels", ()), *appeared])
     return RunView(
         directory=directory,
         settings=settings,
-        labels=tuple(labels),
+        known_labels=tuple(description.get("labels", ())),
         form=description.get("form", {}),
         made_with=description.get("made_with", {}),
-        events=events,
         result=result,
         finished=finished,
     )
@@ -125,8 +143,8 @@ def read_experiments(paths: Iterable[str | Path]) -> list[Experiment]:
     for directory in find_runs(paths):
         run = read_run(directory)
         groups[experiment_key(run.settings)].append(run)
-    names = experiment_names([runs[0].settings for runs in groups.values()])
+    names = name_experiments([runs[0].settings for runs in groups.values()])
     return [
-        Experiment(name, sorted(runs, key=lambda run: run.settings.seed))
-        for name, runs in zip(names, groups.values(), strict=True)
+        Experiment(names[key], sorted(runs, key=lambda run: run.settings.seed))
+        for key, runs in groups.items()
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ofcl.report import formats
 from ofcl.report.comparison import ExperimentLine
+from ofcl.report.naming import in_words, plain_value
 
 COLUMNS = ("experiment", "seeds", "A ↑ over seeds", "over clients", "F ↓ over seeds",
            "over clients", "global A ↑", "global F ↓", "A less the best's [95 %]")  # fmt: skip
@@ -45,37 +46,28 @@ def has_joint(lines: Sequence[ExperimentLine]) -> bool:
 
 
 def common(lines: Sequence[ExperimentLine]) -> str:
-    """Lists in words the shown settings, except the method, that are the same for all experiments.
+    """Lists in words what the experiments of a dataset share: memory, protocol.
 
     Args:
         lines: The experiments.
     """
-    return ", ".join(f"{key} {value}" for key, value in _shared(lines).items())
-
-
-def _shared(lines: Sequence[ExperimentLine]) -> dict[str, Any]:
-    """Returns the shown settings, except the method, that are the same for all experiments."""
     first = lines[0].settings if lines else {}
-    kept = [key for key in first if all(line.settings[key] == first[key] for line in lines)]
-    return {key: first[key] for key in kept if key != "method"}
+    shared = [key for key in first if all(line.settings[key] == first[key] for line in lines)]
+    said = [in_words(key, first[key]) for key in shared if key not in {"dataset", "method"}]
+    return ", ".join(filter(None, said))
 
 
 def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
     """Writes the cells of each experiment as text, in the order of `columns`.
 
     Args:
-        lines: The experiments.
+        lines: The experiments; with several datasets, names begin with the dataset.
     """
-    shared = _shared(lines)
-
-    def name(line: ExperimentLine) -> str:
-        """Names an experiment by its method and by the settings that not all experiments share."""
-        differing = [f"{k} {v}" for k, v in line.settings.items() if k not in {*shared, "method"}]
-        return ", ".join([line.settings["method"], *differing])
-
+    several = len({line.dataset for line in lines}) > 1
     return [
         [
-            name(line), str(len(line.seeds)), str(line.A_over_seeds), str(line.A_over_clients),
+            f"{line.dataset} {line.name}" if several else line.name,
+            str(len(line.seeds)), str(line.A_over_seeds), str(line.A_over_clients),
             str(line.F_over_seeds), str(line.F_over_clients), str(line.global_A),
             str(line.global_F),
             str(line.A_less_best) if line.A_less_best else "",
@@ -120,7 +112,7 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
     def cells(line: ExperimentLine) -> list[Any]:
         """Returns the cells of one experiment, None where a number is unknown."""
         spreads = [getattr(line, name) for name in measured]
-        values = [*line.settings.values(), len(line.seeds)]
+        values: list[Any] = [*map(_cell, line.settings.values()), len(line.seeds)]
         values += [value for spread in spreads for value in (spread.mean, spread.std)]
         if has_joint(lines):
             gap = line.below_joint
@@ -128,6 +120,11 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
         return values
 
     return formats.as_csv(names, [cells(line) for line in lines])
+
+
+def _cell(value: Any) -> Any:
+    """Returns a setting's value for a program: lists as text, None if it is not set."""
+    return plain_value(value) or None if isinstance(value, list | tuple) else value
 
 
 FORMS: dict[str, Callable[[Sequence[ExperimentLine]], str]] = {

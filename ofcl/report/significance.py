@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -72,20 +73,35 @@ def paired_difference(
     if len(common) < FEWEST:
         return None
     differences = [np.subtract(first[seed], second[seed]) for seed in common]
-    draw = numpy_generator(0, "bootstrap")
-    means = np.empty(RESAMPLES)
-    for n in range(RESAMPLES):
-        seeds = draw.integers(len(differences), size=len(differences))
-        drawn = []
-        for seed in seeds:
-            of_clients = differences[seed]
-            clients = draw.integers(len(of_clients), size=len(of_clients))
-            drawn.append(of_clients[clients].mean())
-        means[n] = np.mean(drawn)
+    weights = _resamples(tuple(map(len, differences)), RESAMPLES)
+    means = weights @ np.concatenate(differences)
     by_seed = [float(values.mean()) for values in differences]
     low, high = np.quantile(means, [0.025, 0.975])
     mean = float(np.mean(by_seed))
     return Difference(mean, float(low), float(high), len(common), seeds_needed(by_seed))
+
+
+@lru_cache(maxsize=8)
+def _resamples(clients: tuple[int, ...], resamples: int) -> np.ndarray:
+    """Draws seeds and clients again, as the weight of each value in each resample's mean.
+
+    The draws depend on these numbers alone, so that a table of many experiments draws once.
+
+    Args:
+        clients: The number of clients of each seed.
+        resamples: The number of resamples.
+
+    Returns:
+        The weights (resamples, values), the values seed after seed.
+    """
+    draw = numpy_generator(0, "bootstrap")
+    starts = np.cumsum([0, *clients])
+    weights = np.zeros((resamples, int(starts[-1])))
+    for row in weights:
+        for seed in draw.integers(len(clients), size=len(clients)):
+            drawn = draw.integers(clients[seed], size=clients[seed])
+            np.add.at(row, starts[seed] + drawn, 1 / (clients[seed] * len(clients)))
+    return weights
 
 
 def seeds_needed(differences: Sequence[float], most: int = 1000) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 import ofcl
-from ofcl.cli.show import comparison_table
+from ofcl.cli.show import print_comparison
 from ofcl.report.comparison import compare
 from tests.conftest import TINY
 
@@ -58,5 +58,5 @@ def test_a_comparison_says_whether_it_is_clear(tmp_path, blobs):
     assert other.A_less_best.mean == pytest.approx(other.A.mean - best.A.mean)
     assert other.A_less_best.seeds == 2
     out = Console(record=True, width=200)
-    out.print(comparison_table([best, other]))
+    print_comparison(out, [best, other])
     assert str(other.A_less_best) in out.export_text()

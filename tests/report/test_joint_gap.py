@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import ofcl
-from ofcl.cli.show import comparison_table
+from ofcl.cli.show import print_comparison
 from ofcl.report import result_tables
 from ofcl.report.comparison import compare
 from ofcl.report.joint_gap import gap_to_joint
@@ -65,7 +65,7 @@ def test_tables_have_the_column_where_it_is_known(runs):
     lines, _ = compare([runs])
     gap = str(lines_of(runs)["er", False].below_joint)
     out = Console(record=True, width=200)
-    out.print(comparison_table(lines))
+    print_comparison(out, lines)
     assert gap in out.export_text()
     assert f"| {gap} |" in result_tables.as_markdown(lines)
     rows = list(csv.DictReader(io.StringIO(result_tables.as_csv(lines))))
