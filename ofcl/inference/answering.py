@@ -175,31 +175,40 @@ def answer_rows(model: TrainedModel, ready: Ready, asked: Asked) -> tuple[Answer
     if tensor is None:
         return Answers(np.empty((0, len(model.labels))), np.empty(0)), []
     answers = model.answer_prepared(tensor, measure=asked.measure)
-    probabilities, n = answers.probabilities, len(lot.inputs)
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, : max(asked.top, 1)]
-    best = np.take_along_axis(probabilities, order, axis=1)
-    unsure: Sequence[float | None] = [None] * n
-    if asked.measure:
-        unsure = [_short(value) for value in answers.uncertainty.tolist()]
-    given = [True] * n
+    given = np.ones(len(lot.inputs), dtype=bool)
     if asked.abstention is not None:
-        how = asked.abstention
-        given = (unsureness(answers, how.by) <= how.threshold).tolist()
-    rows = []
-    for i in range(n):
-        label = model.labels[order[i, 0]] if given[i] else None
-        row = [lot.inputs[i], *(lot.rows[i].get(name) for name in asked.keep)]
-        row += [label, _short(best[i, 0]), unsure[i]]
-        for k in range(asked.top):
-            known = k < order.shape[1]
-            row += [model.labels[order[i, k]], _short(best[i, k])] if known else [None, None]
-        rows.append(row)
-    return answers, rows
+        given = unsureness(answers, asked.abstention.by) <= asked.abstention.threshold
+    labels = [
+        model.labels[c] if answered else None
+        for c, answered in zip(answers.classes.tolist(), given.tolist(), strict=True)
+    ]
+    columns: list[Sequence[Any]] = [
+        lot.inputs,
+        *([row.get(name) for row in lot.rows] for name in asked.keep),
+    ]
+    columns += [labels, _short(answers.probabilities.max(axis=1))]
+    columns.append(_short(answers.uncertainty) if asked.measure else [None] * len(labels))
+    columns += _likeliest(model.labels, answers.probabilities, asked.top)
+    return answers, [list(row) for row in zip(*columns, strict=True)]
 
 
-def _short(value: float) -> float:
-    """Rounds a number of 32 bits to the digits that it has."""
-    return float(f"{value:.7g}")
+def _likeliest(
+    labels: Sequence[str], probabilities: np.ndarray, top: int
+) -> Iterator[Sequence[Any]]:
+    """Yields a column of labels and one of probabilities for each of the likeliest classes."""
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    for place in range(top):
+        if place >= len(labels):
+            yield from ([None] * len(probabilities),) * 2
+            continue
+        classes = order[:, place]
+        yield [labels[c] for c in classes.tolist()]
+        yield _short(probabilities[np.arange(len(classes)), classes])
+
+
+def _short(values: np.ndarray) -> list[float]:
+    """Rounds numbers of 32 bits to the digits that they have."""
+    return [float(f"{value:.7g}") for value in values.tolist()]
 
 
 def _ready(model: TrainedModel, lot: Lot, damage: Damage) -> Ready:
