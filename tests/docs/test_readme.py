@@ -74,6 +74,28 @@ def patients(path, seed=0, diagnoses=("healthy", "flu", "asthma"), n=90):
     path.write_text("\n".join(lines) + "\n")
 
 
+def test_from_a_file_to_a_prediction(tmp_path):
+    """The three commands of the first screen, on a table with a category and gaps."""
+    first = README.split("## Use it")[0]
+    learn, ask = (
+        shlex.split(line, comments=True)
+        for line in re.findall(r"^    (ofcl .*)$", first, re.MULTILINE)
+    )
+    draw, lines = np.random.default_rng(0), ["age;ward;crp;diagnosis"]
+    for n in range(120):
+        crp = "" if n % 10 == 0 else f"{draw.normal(10 + 20 * (n % 2), 3):.1f}".replace(".", ",")
+        lines.append(
+            f"{20 + n % 60};{'north' if n % 3 else 'south'};{crp};{'ill' if n % 2 else 'well'}"
+        )
+    (tmp_path / "patients.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "new.csv").write_text("age;ward;crp\n50;north;31,5\n50;west;8,5\n")
+    run(learn, cwd=tmp_path)
+    answers = run(ask, cwd=tmp_path).splitlines()
+    header, *rows = (line.split(",") for line in answers)
+    assert {"label", "probability", "uncertainty"} <= set(header)
+    assert [row[header.index("label")] for row in rows] == ["ill", "well"]
+
+
 def test_every_command_of_the_section_is_tested_here():
     assert len(COMMANDS) == 6
 
