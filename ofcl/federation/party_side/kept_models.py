@@ -23,7 +23,7 @@ from ofcl.engines.messages import Request
 from ofcl.engines.rejection import Rejected, check_tensors
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.benefit import Comparison, ModelName
-from ofcl.federation.party_side.model_files import delete_tasks, write_model
+from ofcl.federation.party_side.model_files import delete_models, write_model
 from ofcl.federation.party_side.own_data import OwnClient
 from ofcl.methods.accompanied import Accompanied
 from ofcl.models.head import width
@@ -34,7 +34,7 @@ from ofcl.storage.encryption import Seal
 from ofcl.update import travelling
 
 HELPS = "helps.json"
-OF_STREAMS = 2  # models of tasks that are kept of a stream, which may have tasks without an end
+OF_STREAMS = 2  # models of tasks, and of rounds, that are kept of a stream, which may have no end
 
 Keep = Literal["global", "own"]
 """Which model a party keeps as the main one of its folder."""
@@ -95,6 +95,27 @@ class KeptModels:
         # If it was noted after as many mini-batches, the client has taken a global model since.
         if (client.between_tasks or client.waiting) and client.learned != self._learned:
             self._learned, self._own = client.learned, client.own_model()
+        if self._made.settings.streams and "take" in request.steps and client.learned:
+            self._save_round(request, client)
+
+    def _save_round(self, request: Request, client: Client) -> None:
+        """Saves the kept model in the middle of a stream, which may have no end; it is not tested.
+
+        Args:
+            request: The request with the global model of a round.
+            client: The client, which has not taken that model yet.
+        """
+        model, number = self._models(request, client)[self._keep], client.released
+        try:
+            with client.holding(model):
+                means = self._prototypes(request, client, self._keep)
+            bundle = self._bundle(client, self._keep, model, means, None, over=False)
+            write_model(bundle, self._folder / OF_TASKS / f"round-{number}", self._seal)
+        except (OfclError, OSError) as error:  # the run goes on without
+            self._tell(f"error: the model could not be saved: {error}")
+            return
+        newest = range(number - OF_STREAMS + 1, number + 1)
+        delete_models(self._folder, "round", lambda other: other not in newest)
 
     def task_ended(self, request: Request, client: Client) -> None:
         """Saves the models at the end of a task, and after the last one those of the run.
@@ -204,7 +225,7 @@ class KeptModels:
         name: ModelName,
         model: Tensors,
         means: Tensors,
-        compared: Comparison,
+        compared: Comparison | None,
         *,
         over: bool,
     ) -> Bundle:
@@ -215,7 +236,7 @@ class KeptModels:
             name: Which model it is.
             model: The tensors of the model.
             means: The prototypes by which it predicts; {}: it predicts by its head.
-            compared: The test of the models.
+            compared: The test of the models; None: they were not tested.
             over: Whether the run is over.
         """
         settings, outputs = self._made.settings, width(model)
@@ -234,7 +255,7 @@ class KeptModels:
                 for task in client.classes_of_tasks
             ),
             finished=over,
-            metrics={"global_A": compared.mean_over_tasks(name)},
+            metrics={"global_A": compared.mean_over_tasks(name) if compared else None},
             epsilon=cost,
             made_with=made_with(),
             licence=settings.licence,
@@ -266,9 +287,9 @@ class KeptModels:
         """
         models = self._folder / OF_TASKS
         write_model(bundles[self._keep], models / f"task-{task}", self._seal)
-        delete_tasks(self._folder, lambda number: number > task)  # of an earlier run
+        delete_models(self._folder, "task", lambda number: number > task)  # of an earlier run
         if self._made.settings.streams:
-            delete_tasks(self._folder, lambda number: number <= task - OF_STREAMS)
+            delete_models(self._folder, "task", lambda number: number <= task - OF_STREAMS)
         if client.finished:
             for name, bundle in bundles.items():
                 write_model(bundle, models / name, self._seal)

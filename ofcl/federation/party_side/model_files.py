@@ -2,6 +2,7 @@
 
     PARTY/model             the model that the party keeps, of the last run that it has ended
     PARTY/models/task-<n>   the same at the end of each task of the newest run
+    PARTY/models/round-<n>  the same after rounds, of a stream
     PARTY/models/global     the models of the last run that it has ended: the global one, the
     PARTY/models/own        party's own, and the one that learned from the party's data alone
     PARTY/models/alone
@@ -49,15 +50,16 @@ def write_model(bundle: Bundle, place: Path, seal: Seal | None) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def delete_tasks(party: Path, numbers: Callable[[int], bool]) -> None:
-    """Deletes the models of some tasks.
+def delete_models(party: Path, word: str, numbers: Callable[[int], bool]) -> None:
+    """Deletes the models of some tasks or rounds.
 
     Args:
         party: The party's folder.
-        numbers: Tells by the number of a task whether its model is deleted.
+        word: The word before the number in the names of the models: `task` or `round`.
+        numbers: Tells by the number of a task or round whether its model is deleted.
     """
-    for path in (party / OF_TASKS).glob("task-*"):
-        number = path.name.removesuffix(SEALED_SUFFIX).removeprefix("task-")
+    for path in (party / OF_TASKS).glob(f"{word}-*"):
+        number = path.name.removesuffix(SEALED_SUFFIX).removeprefix(f"{word}-")
         if number.isdigit() and numbers(int(number)):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

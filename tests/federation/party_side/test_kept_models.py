@@ -147,9 +147,17 @@ def test_of_a_stream_each_party_has_a_model_of_its_columns(tmp_path):
     settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 1, "q": 2, "patience": 0.5,
                 "min_clients": 2, "protocol": "sound", "steps": 10}  # fmt: skip
     run, _ = hosted(tmp_path, transport, settings)
-    list(run)
+    seen = set()
+    for event in run:
+        if isinstance(event, Round) and event.round > 1:  # a stream may have no end
+            seen |= {path.name for path in (tmp_path / PARTIES[1] / "models").iterdir()}
+            going_on = ofcl.load(tmp_path / PARTIES[1]).description
+            assert (going_on.samples.columns, going_on.learned.finished) == (("u", "v"), False)
+    assert seen >= {"round-1", "round-2"}
     model = ofcl.load(tmp_path / PARTIES[1])
     assert_same(weights(tmp_path, 1), run.server.model)
+    rounds = {path.name for path in (tmp_path / PARTIES[1] / "models").glob("round-*")}
+    assert rounds == {f"round-{run.server.round - 1}", f"round-{run.server.round}"}
     assert list(model.predict([{"u": 20, "v": 1}, {"u": 1020, "v": 1}])) == ["a", "b"]
     assert any("learned from your data alone" in line for line in said[1])
 
