@@ -302,7 +302,6 @@ class Client:
     @contextmanager
     def _as_global(self, global_model: Tensors) -> Iterator[None]:
         """Gives its model the weights of the global model, and at the end its own again."""
-        self.grow(width(global_model))  # it may have missed the round in which a class came
         with self.holding({name: global_model[name] for name in self._mixed}):
             yield
 
@@ -311,8 +310,10 @@ class Client:
         """Lets its model have other tensors within the context, and puts its own back afterwards.
 
         Args:
-            tensors: The tensors by name; the head may have fewer outputs than the model.
+            tensors: The tensors by name. If their head has more outputs than the model, the model
+                grows, and stays so.
         """
+        self.grow(width(tensors))  # it may have missed the round in which a class came
         held = {name: value for name, value in self._tensors().items() if name in tensors}
         own = copied(held)
         copy_tensors(held, grown(tensors, outputs(self.model), self._seed))

@@ -13,10 +13,12 @@ from ofcl.algorithm import federate
 from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.bundle.open_bundle import find_bundle
 from ofcl.engines.local import LocalEngine
+from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Evaluated, Round
 from ofcl.federation.party_side import model_files
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.server_side import courier
+from ofcl.models.head import grown
 from ofcl.storage.encryption import Seal
 from ofcl.storage.memories import MemoryPlace, forget, list_samples, read_memories
 from ofcl.update import travelling
@@ -114,6 +116,19 @@ def test_a_party_whose_data_end_early_gets_the_model_that_the_others_finish(tmp_
     for number in range(3):
         assert_same(weights(tmp_path, number), run.server.model)
     assert not any("has not reached" in line for line in said)
+
+
+def test_the_final_model_may_have_a_class_that_came_after_the_partys_end(tmp_path):
+    transport = InProcess(members(tmp_path))
+    run, _ = hosted(tmp_path, transport, FEW)
+    list(run)
+    later = Request(run.engine._run, 99, (), grown(run.server.model, 11, 0))
+    terms = replace(run.engine._channel._terms(), labels=(*run.labels, "new"))
+    message = {"request": pack_request(later), "terms": courier.pack(terms)}
+    answer = transport.members[0].answer(over_the_wire(message))
+    assert answer.tree["status"] == "finished"
+    assert ofcl.load(tmp_path / PARTIES[0]).labels == (*run.labels, "new")
+    assert_same(weights(tmp_path, 0), later.model)
 
 
 def test_of_a_table_each_party_reads_its_own_columns_and_the_server_none(tmp_path):
