@@ -44,7 +44,7 @@ from ofcl.inference.answering import (
     prepare_lots,
 )
 from ofcl.inference.evaluating import answer_labelled
-from ofcl.inference.input_rows import Lots, read_lots
+from ofcl.inference.input_rows import Lot, Lots, read_lots
 from ofcl.inference.json_answers import answer_lines
 from ofcl.inference.labelled_data import read_labelled
 
@@ -117,7 +117,7 @@ def predict(
         say(f"{lots.samples} images: uncertainty is left out, for it takes many times as long; "
             "ask for it with --uncertainty")  # fmt: skip
     measured = needed or (not many if measure is None else measure)
-    _answer_lots(opened, lots, Asked(measured, top, abstention, columns), out, quiet)
+    _answer_lots(opened, lots, Asked(measured, top, abstention, columns), out, quiet, input_)
 
 
 def _lots(model: TrainedModel, given: str, damage: Damage, progress: Progress) -> Lots:
@@ -168,7 +168,7 @@ def _answer_standard_input(
 
 
 def _answer_lots(
-    model: TrainedModel, lots: Lots, asked: Asked, out: Path | None, quiet: bool
+    model: TrainedModel, lots: Lots, asked: Asked, out: Path | None, quiet: bool, name: str
 ) -> None:
     """Answers all samples of an input, and writes the answers as they come."""
     progress = no_progress if quiet else track
@@ -176,18 +176,28 @@ def _answer_lots(
     with _writer(out, asked.columns()) as writer:
         items = progress(lots, f"predicting {lots.samples} samples")
         for ready in prepare_lots(model, items, lots.damage):
+            _check_kept(ready.lot, asked, name)
             _, rows = answer_rows(model, ready, asked)
             writer.write(rows)
             answered += len(rows)
             silent += sum(row[1 + len(asked.keep)] is None for row in rows)
     if quiet:
         return
-    for note in lots.damage.notes("predict"):
+    for note in lots.damage.notes(name):
         say(note)
     if asked.abstention is not None:
         say(f"{silent} of {answered} samples have no label")
     if out is not None:
         say(f"{answered} answers in {out}")
+
+
+def _check_kept(lot: Lot, asked: Asked, name: str) -> None:
+    """Raises an error if a column that is to be copied is in no row of a lot."""
+    if asked.keep and lot.inputs and not lot.rows:
+        raise OfclError(f"--keep copies columns of tables; '{name}' has none")
+    for column in asked.keep:
+        if lot.rows and not any(column in row for row in lot.rows):
+            raise OfclError(f"'{name}' has no column '{column}'; it has {', '.join(lot.rows[0])}")
 
 
 @contextmanager

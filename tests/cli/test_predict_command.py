@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_named_and_leaves_no_file(rows, tmp_path):
     code, _, err = command("predict", rows / "run", tmp_path / "bad.csv", "-o", out, "--on-bad",
                            "skip")  # fmt: skip
     assert code == 0
-    assert "2 left out (first: 'bad.csv', line 3: column 'pulse' is empty)" in err
+    assert "bad.csv: 2 left out (first: 'bad.csv', line 3: column 'pulse' is empty)" in err
     assert [row["input"] for row in read(out.read_text())] == ["2", "4"]
     (tmp_path / "less.csv").write_text("pulse\n70\n")
     error = fails("predict", rows / "run", tmp_path / "less.csv")
@@ -143,6 +143,18 @@ def test_what_does_not_fit_is_named_and_leaves_no_file(rows, tmp_path):
     assert "this model takes rows of numbers" in fails("predict", rows / "run", tmp_path / "x.png")
     assert "expected a name that ends with .csv, .jsonl, .parquet" in fails(
         "predict", rows / "run", tmp_path / "bad.csv", "-o", "answers.txt"
+    )
+
+
+def test_columns_that_cannot_be_copied_are_named(pictures, rows):
+    folder = pictures / "pictures" / "test"
+    assert "--keep copies columns of tables" in fails(
+        "predict", pictures / "run", folder, "--keep", "id"
+    )
+    answer = fails("predict", rows / "run", rows / "new.csv", "--keep", "name")
+    assert "has no column 'name'; it has id, weight, pulse" in answer
+    assert "the answers have a column of that name already" in fails(
+        "predict", rows / "run", rows / "new.csv", "--keep", "label"
     )
 
 
