@@ -80,6 +80,14 @@ def run_of_a_folder(tmp_path_factory):
     return folder
 
 
+def test_the_model_of_an_earlier_task_is_tested_on_the_tasks_up_to_it(run_of_a_folder):
+    path = run_of_a_folder / "run" / "models" / "task-1"
+    model = ofcl.load(path)
+    found = evaluate_own(model, own_test(run_of(path), model, Loader(), print), measure=False)
+    _, result = server_counts(run_of_a_folder / "run")
+    assert found.tasks == result["global_accuracy"][0][:1]
+
+
 def test_other_data_than_those_of_the_run_are_refused(run_of_a_folder, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(run_of_a_folder / "run", folder / "run")
