@@ -243,7 +243,7 @@ class Run:
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             learned_together = self.server.round > 0
-            if learned_together:
+            if self._has_model():
                 with explained(self.directory.path):
                     write_folder(self.bundle(finished=True), self.directory.path / FINAL)
             model = self.server.model | self.server.prototypes if learned_together else None
@@ -256,9 +256,13 @@ class Run:
             task: The number of the task that a client has just been tested on.
         """
         tested = self._record.summary.tested_by_all(self.settings.clients, task)
-        if self.directory is None or not tested or self.server.round == 0:
-            return
-        self._save_model(f"task-{task + 1}")
+        if self.directory is not None and tested and self._has_model():
+            self._save_model(f"task-{task + 1}")
+
+    def _has_model(self) -> bool:
+        """Tells whether the global model can be used: a round was held, and it has not diverged."""
+        values = self.server.model.values()
+        return self.server.round > 0 and all(bool(value.isfinite().all()) for value in values)
 
     def _save_model(self, name: str) -> None:
         """Saves the global model as it is now, in the run directory's folder of models.
@@ -293,10 +297,13 @@ class Run:
         """Gives the global model as it is now, to predict with.
 
         Raises:
-            OfclError: If there was no round yet, so that nothing was learned together.
+            OfclError: If there was no round yet, so that nothing was learned together, or learning
+                has diverged.
         """
         if self.server.round == 0:
             raise OfclError("there was no round yet, so there is no global model to use")
+        if not self._has_model():
+            raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle())
 
     def close(self) -> None:
@@ -367,7 +374,8 @@ class Run:
         with self._timer.saving():
             if self._record.is_open():
                 self._record.save(self._state())
-                if self.settings.streams and self.server.round > self._model_of_round:
+                newer = self.server.round > self._model_of_round
+                if self.settings.streams and newer and self._has_model():
                     self._model_of_round = self.server.round
                     self._save_model(f"round-{self.server.round}")
 

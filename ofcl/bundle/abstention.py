@@ -45,8 +45,8 @@ def risk_curve(unsure: np.ndarray, right: np.ndarray) -> Curve:
 def threshold_for(curve: Curve, error: float) -> float:
     """Finds up to which value of unsureness a model may answer, to err at most so often.
 
-    One error more than was seen is counted, since validation samples are few: with n answers of
-    which w were wrong, (w + 1) / (n + 1) must not exceed the error.
+    Validation samples are few, so the share of errors among them must be so small that the true
+    share is below the allowed one with a confidence of 95 % (Wilson's upper bound).
 
     Args:
         curve: The curve on validation data.
@@ -56,10 +56,10 @@ def threshold_for(curve: Curve, error: float) -> float:
         OfclError: If no threshold reaches that error.
 
     >>> threshold_for(risk_curve(np.arange(100) / 100, np.arange(100) < 90), 0.05)
-    0.92
+    0.9
     """
     counts = np.array(curve.coverage) * curve.samples
-    careful = (np.array(curve.errors) * counts + 1) / (counts + 1)
+    careful = upper_bound(np.array(curve.errors), counts)
     good = np.flatnonzero(careful <= error)
     if not len(good):
         best = careful.min() if len(careful) else 1.0
@@ -68,3 +68,19 @@ def threshold_for(curve: Curve, error: float) -> float:
             f"the best is {best:.1%}; allow more, or give labelled samples with --calibrate"
         )
     return curve.thresholds[int(good[-1])]
+
+
+def upper_bound(shares: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Computes up to where true shares may lie, by Wilson's bound with a confidence of 95 %.
+
+    Args:
+        shares: Shares that were seen (n,), from 0 to 1.
+        counts: How many samples each of them was seen in (n,), above 0.
+
+    >>> upper_bound(np.array([0.0, 0.1]), np.array([100.0, 100.0])).round(3).tolist()
+    [0.026, 0.16]
+    """
+    z = 1.6449  # the 95 % quantile of the normal distribution
+    middle = shares + z**2 / (2 * counts)
+    half = z * np.sqrt(shares * (1 - shares) / counts + z**2 / (4 * counts**2))
+    return np.asarray((middle + half) / (1 + z**2 / counts))

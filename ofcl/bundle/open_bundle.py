@@ -118,8 +118,8 @@ def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
         raise OfclError(f"no file or folder '{path}'")
     if (path / "settings.toml").exists():
         raise OfclError(
-            f"'{path}' has no model yet: no task has ended, or no round was held (or an earlier "
-            "version of ofcl made it: run it again)"
+            f"'{path}' has no model yet: no task has ended, or no round was held, or learning "
+            "diverged (or an earlier version of ofcl made it: run it again)"
         )
     raise OfclError(
         f"'{path}' is no model; expected a run directory, the folder of a bundle (with model.json) "

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ofcl.bundle.abstention import MOST_POINTS, risk_curve, threshold_for
+from ofcl.bundle.abstention import MOST_POINTS, risk_curve, threshold_for, upper_bound
 from ofcl.errors import OfclError
 
 
@@ -27,12 +27,25 @@ def test_a_long_curve_keeps_its_ends():
     assert curve.errors[-1] == pytest.approx(0.1)
 
 
-def test_the_threshold_counts_one_error_more_than_was_seen():
-    curve = risk_curve(np.arange(10) / 10, np.array([True] * 9 + [False]))
-    # Nine right answers: (0 + 1) / (9 + 1) = 10 %; all ten: (1 + 1) / 11 = 18 %.
-    assert threshold_for(curve, 0.10) == 0.8
-    assert threshold_for(curve, 0.18) == 0.8
-    assert threshold_for(curve, 0.19) == 0.9
+def test_the_threshold_is_careful():
+    """Of ten right answers, Wilson's bound still allows z² / (10 + z²) = 21.3 % of errors."""
+    curve = risk_curve(np.arange(11) / 10, np.array([True] * 10 + [False]))
+    assert upper_bound(np.array([0.0]), np.array([10.0])) == pytest.approx(0.2129, abs=1e-4)
+    assert threshold_for(curve, 0.213) == 0.9
+    with pytest.raises(OfclError, match="cannot be promised: on 11 validation samples the best is"):
+        threshold_for(curve, 0.212)
+
+
+def test_the_promise_is_kept_on_new_samples():
+    """For most draws, and on average, the true error is below the allowed one."""
+    draw, errors = np.random.default_rng(0), []
+    for _ in range(200):
+        unsure = draw.random(1000)
+        right = draw.random(1000) > unsure / 2  # the error rises with unsureness, 25 % in all
+        bound = threshold_for(risk_curve(unsure, right), 0.15)
+        errors.append(bound / 4)  # the mean of u / 2 below the bound
+    assert np.mean(errors) < 0.14
+    assert np.mean(np.array(errors) <= 0.15) > 0.85
 
 
 @pytest.mark.parametrize("samples", [0, 5])
