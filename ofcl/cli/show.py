@@ -15,8 +15,8 @@ from ofcl.report.comparison import ExperimentLine, by_dataset
 from ofcl.report.formats import number
 from ofcl.report.result_tables import JOINT_COLUMN, common
 
-DIFFERENCE = "A less the best's [95\N{NO-BREAK SPACE}%]"
-NAME_WIDTH = 24  # characters of an experiment's name that stand in one line, at least
+DIFFERENCE = "A less the best's [95 %]"
+NAME_WIDTH = 16  # characters of an experiment's name that stand in one line, at least
 DIFFERENCE_WIDTH = 21  # of `-10.0 [-10.0, -10.0],`
 BETWEEN = 3  # characters between two columns
 
@@ -82,12 +82,15 @@ def _fitting_table(console: Console, block: Sequence[ExperimentLine]) -> tuple[T
     Returns:
         The table, and the names of the columns that it leaves out.
     """
-    more = _further_columns(block)
+    more, longest = _further_columns(block), max(len(line.name) for line in block)
     chosen: dict[str, list[str]] = {}
     for name, cells in more.items():
-        if _width(block, {**chosen, name: cells}) <= console.width:
+        left = console.width - _width(block, {**chosen, name: cells})
+        if left >= min(longest, NAME_WIDTH):
             chosen[name] = cells
-    return _table(block, chosen), [name for name in more if name not in chosen]
+    left = max(console.width - _width(block, chosen), 1)
+    table = _table(block, chosen, min(max(longest, len("experiment")), left))
+    return table, [name for name in more if name not in chosen]
 
 
 def _further_columns(block: Sequence[ExperimentLine]) -> dict[str, list[str]]:
@@ -102,31 +105,36 @@ def _further_columns(block: Sequence[ExperimentLine]) -> dict[str, list[str]]:
 
 
 def _width(block: Sequence[ExperimentLine], more: Mapping[str, Sequence[str]]) -> int:
-    """Computes how wide the table of a dataset is at least, with the columns besides A and F."""
-    name = min(max(len(line.name) for line in block), NAME_WIDTH)
-    numbers = {name: cells for name, cells in more.items() if name != DIFFERENCE}
-    columns = [["seeds"], ["A ↑", *(str(line.A) for line in block)],
-               ["F ↓", *(str(line.F) for line in block)],
-               *([name, *cells] for name, cells in numbers.items())]  # fmt: skip
-    widths = [name, *(max(map(len, cells)) for cells in columns)]
-    widths += [DIFFERENCE_WIDTH] if DIFFERENCE in more else []
-    return sum(widths) + BETWEEN * (len(widths) - 1)
-
-
-def _table(block: Sequence[ExperimentLine], more: Mapping[str, Sequence[str]]) -> Table:
-    """Makes a table of the experiments of a dataset.
+    """Computes the width of a dataset's table beside the names of experiments.
 
     Args:
         block: The experiments.
         more: The columns besides A and F: for each name, a cell for each experiment.
     """
+    numbers = {name: cells for name, cells in more.items() if name != DIFFERENCE}
+    columns = [["seeds"], ["A ↑", *(str(line.A) for line in block)],
+               ["F ↓", *(str(line.F) for line in block)],
+               *([name, *cells] for name, cells in numbers.items())]  # fmt: skip
+    widths = [max(map(len, cells)) for cells in columns]
+    widths += [DIFFERENCE_WIDTH] if DIFFERENCE in more else []
+    return sum(BETWEEN + width for width in widths)
+
+
+def _table(
+    block: Sequence[ExperimentLine], more: Mapping[str, Sequence[str]], name_width: int
+) -> Table:
+    """Makes a table of the experiments of a dataset.
+
+    Args:
+        block: The experiments.
+        more: The columns besides A and F: for each name, a cell for each experiment.
+        name_width: The characters of a line of the names.
+    """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    longest = max(len(line.name) for line in block)
-    table.add_column("experiment", overflow="fold",
-                     min_width=min(longest, NAME_WIDTH) if more else None)  # fmt: skip
+    table.add_column("experiment", overflow="fold", width=name_width)
     for name in ("seeds", "A ↑", "F ↓", *more):
         if name == DIFFERENCE:  # it has words in it, and may take several lines
-            table.add_column(name, min_width=DIFFERENCE_WIDTH)
+            table.add_column(name.replace(" [", "\n["), min_width=DIFFERENCE_WIDTH)
         else:
             table.add_column(name, justify="right", no_wrap=True)
     for n, line in enumerate(block):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ofcl.errors import OfclError
+from ofcl.report.formats import short
 from ofcl.report.series import Composition, Curve
 
 if TYPE_CHECKING:
@@ -25,28 +28,46 @@ COLOURS = ("#3b82c4", "#d9822b", "#3a9e6e", "#c4507a", "#8a6fc9", "#9a8540", "#4
 MARKERS = "os^Dv<>pXh"
 INK = "#000000"  # replaced by the text colour of a page
 LEGEND_AT_MOST = 20  # names
+BESIDE = (12, 15)  # letters and names of a legend that has room beside the axes
+LONGEST = 60  # letters of a name in a legend
+MARGINS = (0.66, 0.1, 0.46, 0.1)  # inches around the axes: left, right, bottom, top
+LETTER, LINE = 0.062, 0.16  # inches of a letter and of a line in a legend
 
 _GROUP_ID = re.compile(r' id="[\w.]+_\d+"')
 
 
 def panels(n: int) -> tuple[Figure, list[Axes]]:
-    """Makes an empty figure.
+    """Makes an empty figure, laid out by matplotlib.
 
     Args:
         n: The number of panels, side by side.
+    """
+    width = SIZE[0] if n == 1 else 3.2 * n
+    figure = _new_figure((width, SIZE[1]), "constrained")
+    return figure, list(figure.subplots(1, n, squeeze=False)[0])
+
+
+def _new_figure(size: tuple[float, float], layout: Literal["constrained"] | None) -> Figure:
+    """Makes a figure without a panel.
+
+    Args:
+        size: Its width and height in inches.
+        layout: How matplotlib works out the place of panels; None: not at all.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise OfclError("drawing needs matplotlib: pip install 'ofcl[report]'") from None
-    width = SIZE[0] if n == 1 else 3.2 * n
-    figure = Figure(figsize=(width, SIZE[1]), layout="constrained")
-    return figure, list(figure.subplots(1, n, squeeze=False)[0])
+    return Figure(figsize=size, layout=layout)
 
 
 def blank() -> tuple[Figure, Axes]:
-    """Makes an empty figure with one panel."""
-    figure, (axes,) = panels(1)
+    """Makes an empty figure with one panel, whose place `_finished` works out.
+
+    Matplotlib's own layout takes twice as long as all the drawing.
+    """
+    figure = _new_figure(SIZE, None)
+    axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     return figure, axes
@@ -112,18 +133,28 @@ def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Fig
 
 
 def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
-    """Draws one bar for each name.
+    """Draws one bar for each name; long names, and many, stand one below the other.
 
     Args:
         values: The heights by name; None: no bar.
-        y: The name of the y axis.
+        y: The name of the axis of the heights.
     """
     figure, axes = blank()
     heights = [np.nan if value is None else value for value in values.values()]
-    axes.bar(list(values), heights, color=COLOURS[0])
-    axes.axhline(0, color=INK, linewidth=0.8)
-    axes.tick_params(axis="x", rotation=30 if max(map(len, values), default=0) > 8 else 0)
-    return _finished(figure, axes, "", y)
+    names = [short(name, LONGEST // 2) for name in values]
+    places = range(len(names))
+    if max(map(len, names), default=0) <= 8 and len(names) <= 8:
+        axes.bar(places, heights, color=COLOURS[0])
+        axes.axhline(0, color=INK, linewidth=0.8)
+        axes.set_xticks(places, names, parse_math=False)
+        return _finished(figure, axes, "", y)
+    figure.set_figheight(max(0.7 + 0.2 * len(names), SIZE[1] / 2))
+    axes.barh(places, heights, color=COLOURS[0])
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(places, names, parse_math=False)
+    axes.invert_yaxis()
+    margin = 0.3 + LETTER * max(map(len, names), default=0)
+    return _finished(figure, axes, y, "", margin=margin)
 
 
 def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
@@ -165,7 +196,15 @@ def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
             _, _, drawn = axes.hist(clipped, edges, weights=share, color=colour, alpha=0.6)
             legend.append((f"{name} ({len(clipped)})", drawn))
     axes.set_xscale("log")
+    # Plain numbers: matplotlib would write powers of ten as TeX, which a page shows as it is.
+    axes.xaxis.set_major_formatter(_plain)
+    axes.xaxis.set_minor_formatter(_plain if high < 10 * low else "")
     return _finished(figure, axes, x, "% of them", legend)
+
+
+def _plain(value: float, place: float) -> str:
+    """Writes the number at a tick of an axis; matplotlib passes its place too."""
+    return f"{value:g}"
 
 
 def styles(n: int) -> list[tuple[Any, str]]:
@@ -183,7 +222,12 @@ def styles(n: int) -> list[tuple[Any, str]]:
 
 
 def _finished(
-    figure: Figure, axes: Axes, x: str, y: str, legend: Sequence[tuple[str, Any]] = ()
+    figure: Figure,
+    axes: Axes,
+    x: str,
+    y: str,
+    legend: Sequence[tuple[str, Any]] = (),
+    margin: float = MARGINS[0],
 ) -> Figure:
     """Names the axes of a figure, adds the legend, and returns the figure.
 
@@ -193,17 +237,58 @@ def _finished(
         x: The name of the x axis.
         y: The name of the y axis.
         legend: Names with what is drawn for each; fewer than two, or very many, get no legend.
+        margin: The inches to the left of the axes.
     """
     axes.set_xlabel(x, fontsize=8)
     axes.set_ylabel(y, fontsize=8)
+    _, right, bottom, top = MARGINS
     if 1 < len(legend) <= LEGEND_AT_MOST:
-        names, handles = zip(*legend, strict=True)
-        box = figure.legend(handles, names, loc="outside right upper", fontsize=7, frameon=False)
-        for text in box.get_texts():
-            text.set_parse_math(False)  # a class may be called $
-    for text in axes.get_xticklabels():
-        text.set_parse_math(False)
+        beside, below = _add_legend(figure, legend)
+        right, bottom = right + beside, bottom + below
+    width, height = figure.get_size_inches()
+    figure.subplots_adjust(left=margin / width, right=1 - right / width, bottom=bottom / height,
+                           top=1 - top / height)  # fmt: skip
     return figure
+
+
+def _add_legend(figure: Figure, legend: Sequence[tuple[str, Any]]) -> tuple[float, float]:
+    """Adds a legend beside the axes, or below them if it is large.
+
+    Args:
+        figure: The figure, which grows by the lines below the axes.
+        legend: Names with what is drawn for each.
+
+    Returns:
+        The inches that the legend needs beside the axes, and below them.
+    """
+    names, handles = [short(name, LONGEST) for name, _ in legend], [drawn for _, drawn in legend]
+    longest = max(map(len, names))
+    place: Literal["upper left", "lower left"]
+    width, height = figure.get_size_inches()
+    if longest <= BESIDE[0] and len(names) <= BESIDE[1]:
+        columns, needed = 1, (0.5 + LETTER * longest, 0.0)
+        place, at = "upper left", (1 - needed[0] / width, 1.0)
+    else:
+        columns = min(max(int(width / (0.5 + LETTER * longest)), 1), len(names))
+        needed = (0.0, 0.1 + LINE * math.ceil(len(names) / columns))
+        figure.set_figheight(height + needed[1])
+        place, at = "lower left", (0.0, 0.0)
+    box = figure.legend(handles, names, loc=place, bbox_to_anchor=at, ncols=columns, fontsize=7,
+                        frameon=False)  # fmt: skip
+    for text in box.get_texts():
+        text.set_parse_math(False)  # a class may be called $
+    return needed
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """Draws without matplotlib's warnings about letters that its own fonts do not have.
+
+    A browser draws the letters of a page with its fonts, so matplotlib's need not have them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 def as_svg(figure: Figure, name: str) -> str:
@@ -216,12 +301,7 @@ def as_svg(figure: Figure, name: str) -> str:
     import matplotlib as mpl
 
     out = io.StringIO()
-    with (
-        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}),
-        warnings.catch_warnings(),
-    ):
-        # The browser draws the letters with its own fonts, so matplotlib's need not have them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), any_letters():
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
@@ -240,6 +320,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """
     paths = [stem.with_name(stem.name + suffix) for suffix in (".svg", ".pdf")]
     for path in paths:
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else
-                       {"CreationDate": None})  # fmt: skip
+        with any_letters():
+            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else
+                           {"CreationDate": None})  # fmt: skip
     return paths

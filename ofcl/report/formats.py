@@ -30,16 +30,17 @@ def number(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def short(name: str) -> str:
+def short(name: str, letters: int = LETTERS) -> str:
     """Cuts the middle out of a long name so that it fits beside a figure; its end stays.
 
     Args:
         name: The name; a short one comes back unchanged.
+        letters: The letters that have room, at least eight.
 
     >>> short("electrocardiogram-17")
     'electrocar…gram-17'
     """
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 8]}…{name[-7:]}"
+    return name if len(name) <= letters else f"{name[: letters - 8]}…{name[-7:]}"
 
 
 def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

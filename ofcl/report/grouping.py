@@ -58,8 +58,8 @@ def dataset_key(settings: Settings) -> str:
 def differing_settings(block: Sequence[Settings]) -> list[set[str]]:
     """Chooses the settings by which the experiments of one dataset are told apart.
 
-    A value that differs only because its protocol has another default is left out, as the
-    protocol's name says it; so is one that the protocol has chosen for the data.
+    Defaults are left out, also those of a protocol, whose name says them; so is what a protocol has
+    chosen for the data.
 
     Args:
         block: The settings of each experiment.
@@ -73,16 +73,18 @@ def differing_settings(block: Sequence[Settings]) -> list[set[str]]:
     }
     hidden = {*MAY_DIFFER, *_OF_THE_DATASET} - {"start"}
     others = [name for name in Settings.model_fields if name not in hidden]
-    differing = {
-        name for name in others if _differs(name, block, {} if name in _ALWAYS_SHOWN else defaults)
-    }
+    differing = {name for name in others if _differs(name, block, defaults)}
     fitted = differing & _left_to_the_data(block)
     alike: dict[Hashable, list[Settings]] = defaultdict(list)
     for settings in block:
         alike[_fitted_alike(settings)].append(settings)
     given = {key: {name for name in fitted if _differs(name, some, {})}
              for key, some in alike.items()}  # fmt: skip
-    return [differing - fitted | given[_fitted_alike(settings)] for settings in block]
+    return [
+        {name for name in differing - fitted if not _is_default(s, name, defaults)}
+        | given[_fitted_alike(s)]
+        for s in block
+    ]
 
 
 def _differs(
@@ -95,14 +97,24 @@ def _differs(
         block: The settings of each experiment.
         defaults: The defaults of each protocol and dataset; empty: none counts as such.
     """
-    values = set()
-    for s in block:
-        default = defaults.get((s.protocol, s.dataset))
-        # A run's learning rate has been filled in from that of its optimiser.
-        source = f"{s.optimizer}_lr" if name == "lr" else name
-        is_default = default is not None and getattr(s, name) == getattr(default, source, None)
-        values.add("default" if is_default else getattr(s, name))
+    values = {"default" if _is_default(s, name, defaults) else getattr(s, name) for s in block}
     return len(values) > 1
+
+
+def _is_default(settings: Settings, name: str, defaults: dict[tuple[str, str], Settings]) -> bool:
+    """Says whether a setting has the default of its protocol and dataset.
+
+    Args:
+        settings: The settings of an experiment.
+        name: The name of the setting; those that are always shown are told with any value.
+        defaults: The defaults of each protocol and dataset.
+    """
+    default = defaults.get((settings.protocol, settings.dataset))
+    if default is None or name in _ALWAYS_SHOWN:
+        return False
+    # A run's learning rate has been filled in from that of its optimiser.
+    source = f"{settings.optimizer}_lr" if name == "lr" else name
+    return bool(getattr(settings, name) == getattr(default, source, None))
 
 
 def _left_to_the_data(block: Sequence[Settings]) -> set[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ofcl.report.figures import COLOURS, INK, panels
+from ofcl.report.figures import COLOURS, INK, any_letters, panels
 from ofcl.report.formats import short
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def confusion_map(
     axes.set_xlabel("taken for", fontsize=8)
     axes.set_ylabel("class", fontsize=8)
     _name(axes, labels, tasks)
-    figure.draw_without_rendering()  # lays it out, so that the place of the cells is known
+    with any_letters():
+        figure.draw_without_rendering()  # lays it out, so that the place of the cells is known
     at = axes.get_position()
     return figure, Box(at.x0, 1 - at.y1, at.width, at.height)
 

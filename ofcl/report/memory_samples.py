@@ -121,7 +121,7 @@ def _view(run: RunView, memory: SavedMemory, most: int, texts: ClientTexts | Non
         size=len(table["y"]),
         samples=samples,
         kept=uncertainty[known].tolist(),
-        dropped=dropped.tolist(),
+        dropped=dropped[~dropped.isnan()].tolist(),
     )
 
 

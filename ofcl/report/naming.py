@@ -15,6 +15,7 @@ from typing import Any
 from ofcl.report.grouping import dataset_key, differing_settings, experiment_key
 from ofcl.settings.schema import Settings
 
+MOST = 6  # settings in a name
 _PATHS = {"embedder", "test"}  # settings whose values may be paths
 
 
@@ -62,8 +63,11 @@ def _names_within(block: Sequence[Settings]) -> list[str]:
     fields = list(Settings.model_fields)
     names, count = [], Counter[str]()
     for settings, chosen in zip(block, shown, strict=True):
-        said = [in_words(name, getattr(settings, name)) for name in fields if name in chosen]
-        name = ", ".join([settings.method, *filter(None, said)])
+        words = [in_words(name, getattr(settings, name)) for name in fields if name in chosen]
+        said = list(filter(None, words))
+        if len(said) > MOST:
+            said[MOST - 1 :] = [f"{len(said) - MOST + 1} settings more"]
+        name = ", ".join([settings.method, *said])
         count[name] += 1
         names.append(name if count[name] == 1 else f"{name} ({count[name]})")
     return names

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -12,120 +10,70 @@ from typing import Any
 
 from ofcl.errors import OfclError
 from ofcl.report import figures, formats, result_tables
+from ofcl.report.blocks import Block, ExperimentPart, make_blocks, slug, state
 from ofcl.report.comparison import ExperimentLine, compare_results
 from ofcl.report.drawn import Drawn
-from ofcl.report.recorded_runs import Experiment, RunView, read_experiments
-from ofcl.report.sections import RunPart, run_part
-from ofcl.report.side_by_side import side_by_side
-from ofcl.settings.schema import Settings
+from ofcl.report.grouping import experiment_key
+from ofcl.report.recorded_runs import read_experiments
+from ofcl.report.sections import RunPart
 from ofcl.version import __version__
 
 SAMPLES = 60  # of each memory that are shown
-HIDDEN = {"data_root", "device", "checkpoint_every"}  # settings without influence on results
-
-
-@dataclass(frozen=True)
-class ExperimentPart:
-    """An experiment as the page shows it: its name, and its runs."""
-
-    name: str
-    runs: list[RunPart]
+DRAWN = 12  # runs that are shown with figures and memories; hundreds would make a page of 100 MB
+FEW = 6  # experiments that are shown open, and whose names stand at the top
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a report shows: the table of results, figures, runs, settings."""
+    """Everything that a report shows: a block for each dataset."""
 
-    lines: list[ExperimentLine]
-    compared: list[Drawn]
-    experiments: list[ExperimentPart]
-    differences: list[list[str]]  # settings that differ: name, value of each experiment
-    settings: list[list[str]]  # settings that all have: name, value
+    blocks: list[Block]
+
+    @property
+    def lines(self) -> list[ExperimentLine]:
+        """The results of all experiments that have some."""
+        return [line for block in self.blocks for line in block.lines]
+
+    @property
+    def compared(self) -> list[Drawn]:
+        """The figures that put experiments side by side."""
+        return [drawn for block in self.blocks for drawn in block.compared]
+
+    @property
+    def experiments(self) -> list[ExperimentPart]:
+        """All experiments, dataset by dataset."""
+        return [experiment for block in self.blocks for experiment in block.experiments]
+
+    @property
+    def runs(self) -> list[RunPart]:
+        """All runs."""
+        return [run for experiment in self.experiments for run in experiment.runs]
 
     def figures(self) -> Iterator[tuple[str, Drawn]]:
         """Yields all figures of the report, each with a name that no other figure has."""
         for drawn in self.compared:
             yield drawn.name, drawn
-        for experiment in self.experiments:
-            for run in experiment.runs:
-                confusions = [run.confusions.drawn] if run.confusions else []
-                for drawn in (*run.accuracy, *confusions, *run.memory, *run.communication):
-                    yield f"{run.name}-{drawn.name}", drawn
+        for run in self.runs:
+            confusions = [run.confusions.drawn] if run.confusions else []
+            for drawn in (*run.accuracy, *confusions, *run.memory, *run.communication):
+                yield f"{run.name}-{drawn.name}", drawn
 
 
-def slug(text: str) -> str:
-    """Turns a name into one for files and addresses: lower case, hyphens for other characters.
-
-    Args:
-        text: The name.
-
-    >>> slug("bi, memory 500")
-    'bi-memory-500'
-    """
-    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
-
-
-def make_report(paths: Iterable[str | Path], samples: int = SAMPLES) -> Report:
+def make_report(paths: Iterable[str | Path], samples: int = SAMPLES, drawn: int = DRAWN) -> Report:
     """Reads the runs in folders, and makes the tables and figures of the report.
 
     Args:
         paths: Run directories, or folders of them.
         samples: How many samples of each memory are shown, at most.
+        drawn: How many runs are shown with figures and memories, at most; the others with their
+            accuracies alone.
     """
     experiments = read_experiments(paths)
+    names = {experiment_key(e.runs[0].settings): e.named for e in experiments}
     runs = [run for experiment in experiments for run in experiment.runs]
-    finished = [run for run in runs if run.finished]  # A is defined at the end of a run
-    differences, common = _compare_settings(
-        [experiment.runs[0].settings for experiment in experiments]
-    )
-    return Report(
-        lines=compare_results((run.settings, run.result) for run in finished) if finished else [],
-        compared=side_by_side(experiments),
-        experiments=[_experiment(experiment, samples) for experiment in experiments],
-        differences=differences,
-        settings=common,
-    )
-
-
-def _experiment(experiment: Experiment, samples: int) -> ExperimentPart:
-    """Makes the part of the page about one experiment.
-
-    Args:
-        experiment: The experiment with its runs.
-        samples: How many samples of each memory are shown, at most.
-    """
-    seeds = Counter(run.settings.seed for run in experiment.runs)
-
-    def name(run: RunView) -> str:
-        """Returns a run's name on the page: experiment, seed and, if seeds repeat, its folder."""
-        again = f" {run.path.name}" if seeds[run.settings.seed] > 1 else ""
-        return slug(f"{experiment.name} seed {run.settings.seed}{again}")
-
-    runs = [run_part(name(run), run, samples) for run in experiment.runs]
-    return ExperimentPart(experiment.name, runs)
-
-
-def _compare_settings(settings: Sequence[Settings]) -> tuple[list[list[str]], list[list[str]]]:
-    """Sorts settings into those that differ between experiments and those that do not.
-
-    Args:
-        settings: The settings of each experiment.
-
-    Returns:
-        Rows (name, value of each experiment) of settings that differ, and rows (name, value) of
-        settings that are the same.
-    """
-    names = [name for name in Settings.model_fields if name not in {*HIDDEN, "seed"}]
-    rows = [[name, *(_value(getattr(s, name)) for s in settings)] for name in names]
-    differing = [row for row in rows if len(set(row[1:])) > 1]
-    return differing, [row[:2] for row in rows if len(set(row[1:])) == 1]
-
-
-def _value(value: Any) -> str:
-    """Returns a setting's value as text; a dash for None and for empty lists."""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "–"
-    return "–" if value is None else str(value)
+    finished = [(run.settings, run.result) for run in runs if run.finished]
+    lines = compare_results(finished, names) if finished else []  # A is defined at a run's end
+    return Report(make_blocks(experiments, lines, samples, drawn))
 
 
 def as_html(report: Report, live: bool = False) -> str:
@@ -142,10 +90,12 @@ def as_html(report: Report, live: bool = False) -> str:
         names,
         live_script,
         report=report,
-        columns=result_tables.columns(report.lines),
-        rows=result_tables.rows(report.lines),
-        common=result_tables.common(report.lines),
-        bound=result_tables.about_joint(report.lines),
+        few=len(report.experiments) <= FEW,
+        columns=result_tables.columns,
+        cells=result_tables.cells,
+        named_cells=result_tables.named_cells,
+        common=result_tables.common,
+        bound=result_tables.about_joint,
         state=state,
     )
 
@@ -198,24 +148,6 @@ def megabytes(count: int) -> str:
     '1.2 MB'
     """
     return f"{count / 1e6:,.1f} MB"
-
-
-def state(run: RunView) -> str:
-    """Says in words how far a run has come, such as `finished`.
-
-    Args:
-        run: The run.
-    """
-    if run.finished:
-        return "finished"
-    learned = run.events_of("learned")
-    if not learned:
-        return "just begun"
-    batches = sum(event["batches"] for event in learned)
-    task = max(event["task"] for event in learned) + 1
-    last = run.directory.earlier_tasks() + run.settings.tasks_in_stream
-    tasks = "" if run.settings.streams else f" of {last}"
-    return f"not finished: task {task}{tasks}, {batches} mini-batches"
 
 
 def save_figures(report: Report, folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ofcl.report import formats
 from ofcl.report.comparison import ExperimentLine
-from ofcl.report.naming import in_words, plain_value
+from ofcl.report.naming import plain_value
 
 COLUMNS = ("experiment", "seeds", "A ↑ over seeds", "over clients", "F ↓ over seeds",
            "over clients", "global A ↑", "global F ↓", "A less the best's [95 %]")  # fmt: skip
@@ -51,10 +51,9 @@ def common(lines: Sequence[ExperimentLine]) -> str:
     Args:
         lines: The experiments.
     """
-    first = lines[0].settings if lines else {}
-    shared = [key for key in first if all(line.settings[key] == first[key] for line in lines)]
-    said = [in_words(key, first[key]) for key in shared if key not in {"dataset", "method"}]
-    return ", ".join(filter(None, said))
+    values = {name: {line.settings[name] for line in lines} for name in ("memory", "protocol")}
+    return ", ".join(f"{name} {one}" for name, some in values.items() if len(some) == 1
+                     for one in some)  # fmt: skip
 
 
 def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
@@ -63,18 +62,37 @@ def rows(lines: Sequence[ExperimentLine]) -> list[list[str]]:
     Args:
         lines: The experiments; with several datasets, names begin with the dataset.
     """
-    several = len({line.dataset for line in lines}) > 1
+    several, joint = len({line.dataset for line in lines}) > 1, has_joint(lines)
     return [
-        [
-            f"{line.dataset} {line.name}" if several else line.name,
-            str(len(line.seeds)), str(line.A_over_seeds), str(line.A_over_clients),
-            str(line.F_over_seeds), str(line.F_over_clients), str(line.global_A),
-            str(line.global_F),
-            str(line.A_less_best) if line.A_less_best else "",
-            *([str(line.below_joint or "")] if has_joint(lines) else []),
-        ]
+        [f"{line.dataset} {line.name}" if several else line.name, *cells(line, joint)]
         for line in lines
+    ]
+
+
+def cells(line: ExperimentLine, joint: bool) -> list[str]:
+    """Writes an experiment's cells as text, except for the first, its name.
+
+    Args:
+        line: The experiment.
+        joint: Whether there is a column about joint training.
+    """
+    return [
+        str(len(line.seeds)), str(line.A_over_seeds), str(line.A_over_clients),
+        str(line.F_over_seeds), str(line.F_over_clients), str(line.global_A), str(line.global_F),
+        str(line.A_less_best or ""), *([str(line.below_joint or "")] if joint else []),
     ]  # fmt: skip
+
+
+def named_cells(line: ExperimentLine) -> list[tuple[str, str]]:
+    """Returns what `cells` has of an experiment, each with its name; empty cells are left out.
+
+    Args:
+        line: The experiment.
+    """
+    names = ("seeds", "A over seeds", "A over clients", "F over seeds", "F over clients",
+             "global A", "global F", "A less the best's [95 %]", "A below joint")  # fmt: skip
+    named = zip(names, cells(line, joint=True), strict=True)
+    return [(name, cell) for name, cell in named if cell]
 
 
 def as_markdown(lines: Sequence[ExperimentLine]) -> str:
@@ -109,7 +127,7 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
     if has_joint(lines):
         names += ["below_joint", "below_joint_std", "share_of_joint"]
 
-    def cells(line: ExperimentLine) -> list[Any]:
+    def values_of(line: ExperimentLine) -> list[Any]:
         """Returns the cells of one experiment, None where a number is unknown."""
         spreads = [getattr(line, name) for name in measured]
         values: list[Any] = [*map(_cell, line.settings.values()), len(line.seeds)]
@@ -119,7 +137,7 @@ def as_csv(lines: Sequence[ExperimentLine]) -> str:
             values += [gap.A.mean, gap.A.std, gap.share] if gap else [None] * 3
         return values
 
-    return formats.as_csv(names, [cells(line) for line in lines])
+    return formats.as_csv(names, [values_of(line) for line in lines])
 
 
 def _cell(value: Any) -> Any:

@@ -44,6 +44,7 @@ class RunPart:
 
     name: str  # that no other run has, for addresses and names of files
     view: RunView
+    drawn: bool  # whether it is shown with figures and memories
     notes: list[str]  # about files that could not be read
     matrices: list[Matrix]  # the clients' mean, the server's model, each client
     right_after: float | None  # accuracy on a task when it has just been learned, mean
@@ -54,27 +55,29 @@ class RunPart:
     communication: list[Drawn]
 
 
-def run_part(name: str, view: RunView, most: int) -> RunPart:
+def run_part(name: str, view: RunView, most: int, drawn: bool = True) -> RunPart:
     """Makes everything that the page shows of a run: tables, figures, memories.
 
     Args:
         name: The run's name on the page.
         view: The run.
         most: How many samples of each memory are shown, at most.
+        drawn: Whether it is shown with figures, memories and the matrices of each client.
     """
     notes: list[str] = []
-    memories = view_memories(view, most, notes.append)
+    memories = view_memories(view, most, notes.append) if drawn else []
     return RunPart(
         name=name,
+        drawn=drawn,
         notes=notes,
         view=view,
-        matrices=_matrices(view),
+        matrices=_matrices(view) if drawn else _matrices(view)[:2],
         right_after=None if view.settings.joint else mean(series.right_after(view.result.accuracy)),
-        accuracy=_accuracy(view),
-        confusions=confusion_part(view),
+        accuracy=_accuracy(view) if drawn else [],
+        confusions=confusion_part(view) if drawn else None,
         memories=memories,
-        memory=_memory(view, memories),
-        communication=_communication(view),
+        memory=_memory(view, memories) if drawn else [],
+        communication=_communication(view) if drawn else [],
     )
 
 

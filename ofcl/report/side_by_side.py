@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ofcl.evaluation import metrics
 from ofcl.report import figures
@@ -12,34 +13,42 @@ from ofcl.report.grouping import experiment_key
 from ofcl.report.recorded_runs import Experiment
 from ofcl.report.series import Curve
 from ofcl.report.spread import over_seeds
+from ofcl.settings.schema import Settings
+
+CURVES_AT_MOST = 10  # of which each has a colour and a marker of its own
 
 
-def side_by_side(experiments: Sequence[Experiment]) -> list[Drawn]:
+def side_by_side(experiments: Sequence[Experiment], of: str = "") -> list[Drawn]:
     """Draws Figure 3 of the paper: accuracy per task, and forgetting relative to ER.
 
     Args:
-        experiments: The experiments.
+        experiments: The experiments of one dataset, the best first.
+        of: A beginning of the figures' names, where there are several datasets.
 
     Returns:
-        The figures; none for a single experiment, and the second only if one of them is ER.
+        The figures; none unless two experiments have a finished run, and the second only if one of
+        them is ER. Of very many experiments, the first figure has the best.
     """
-    if len(experiments) < 2:
+    measured = [e for e in experiments if any(run.finished for run in e.runs)]
+    if len(measured) < 2:
         return []
-    ends = [_accuracy_at_the_end(experiment) for experiment in experiments]
+    ends = [_accuracy_at_the_end(experiment) for experiment in measured[:CURVES_AT_MOST]]
+    best = f"; the best {len(ends)} of {len(measured)}" if len(ends) < len(measured) else ""
     drawn = [Drawn(
-        "accuracy-per-task",
-        "Accuracy on each task at the end, mean of clients and seeds (the paper's Figure 3, left)",
+        f"{of}accuracy-per-task",
+        "Accuracy on each task at the end, mean of clients and seeds (the paper's Figure 3, left)"
+        + best,
         figures.lines(ends, x="task", y="accuracy, %", top=100, whole=True),
         numbers_of_curves("task", ends),
     )]  # fmt: skip
     improvements = {
-        e.name: value
-        for e in experiments
-        if (value := forgetting_against_er(e, experiments)) is not None
+        e.named.within: value
+        for e in measured
+        if (value := forgetting_against_er(e, measured)) is not None
     }
     if improvements:
         drawn.append(Drawn(
-            "forgetting-against-er",
+            f"{of}forgetting-against-er",
             "How much less is forgotten than with ER, % of ER's forgetting (Figure 3, right)",
             figures.named_bars(improvements, y="less forgetting than ER, %"),
             Numbers(["experiment", "less forgetting than ER, %"],
@@ -56,7 +65,7 @@ def _accuracy_at_the_end(experiment: Experiment) -> Curve:
     rows = [matrix[-1] for matrix in matrices if len(matrix) == longest]
     means = [metrics.mean(cells) for cells in zip(*rows, strict=True)]
     known = [(float(task), a) for task, a in enumerate(means, 1) if a is not None]
-    return Curve(experiment.name, [task for task, _ in known], [a for _, a in known])
+    return Curve(experiment.named.within, [task for task, _ in known], [a for _, a in known])
 
 
 def forgetting_against_er(experiment: Experiment, others: Sequence[Experiment]) -> float | None:
@@ -70,13 +79,12 @@ def forgetting_against_er(experiment: Experiment, others: Sequence[Experiment]) 
         The percentage; None if the experiment is ER, if ER is not among the others, if an F is
         unknown, or if ER forgets nothing.
     """
-    alike = [
-        other
-        for other in others
-        if other is not experiment and _differ_in_method_alone(experiment, other)
-    ]
-    er = next((other for other in alike if other.runs[0].settings.method == "er"), None)
-    if er is None or experiment.runs[0].settings.method == "er":
+    if experiment.runs[0].settings.method == "er":
+        return None
+    own = _key_beside_method(experiment.runs[0].settings)
+    er = next((other for other in others if other.runs[0].settings.method == "er"
+               and _key_beside_method(other.runs[0].settings) == own), None)  # fmt: skip
+    if er is None:
         return None
     forgotten, forgotten_by_er = _mean_forgetting(experiment), _mean_forgetting(er)
     if forgotten is None or forgotten_by_er is None or forgotten_by_er <= 0:
@@ -84,11 +92,10 @@ def forgetting_against_er(experiment: Experiment, others: Sequence[Experiment]) 
     return 100 * (forgotten_by_er - forgotten) / forgotten_by_er
 
 
-def _differ_in_method_alone(one: Experiment, other: Experiment) -> bool:
-    """Says whether two experiments have the same settings, apart from `method` and `keep`."""
-    of_method = {"method": "er", "keep": "bottom"}
-    first, second = (e.runs[0].settings.model_copy(update=of_method) for e in (one, other))
-    return experiment_key(first) == experiment_key(second)
+@lru_cache(maxsize=1024)
+def _key_beside_method(settings: Settings) -> str:
+    """Returns a text that experiments share which differ in `method` and `keep` alone."""
+    return experiment_key(settings.model_copy(update={"method": "er", "keep": "bottom"}))
 
 
 def _mean_forgetting(experiment: Experiment) -> float | None:

@@ -43,13 +43,17 @@ def test_the_heat_maps_say_what_result_json_says(demo):
     assert values_of(html) == pytest.approx(wanted)
 
 
+def rows(html):
+    """The cells of each row of all tables, as text."""
+    return [
+        [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", html, re.DOTALL)
+    ]
+
+
 def cells(html, first):
     """The cells of the table row whose first cell has this text."""
-    for row in re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL):
-        texts = [re.sub(r"<[^>]+>", "", c) for c in re.findall(r"<t[hd].*?</t[hd]>", row)]
-        if texts and texts[0] == first:
-            return texts
-    raise AssertionError(first)
+    return next(texts for texts in rows(html) if texts and texts[0] == first)
 
 
 def test_the_tables_say_what_result_json_says(demo, page_of_all):
@@ -66,7 +70,7 @@ def test_the_tables_say_what_result_json_says(demo, page_of_all):
         assert cells(html, f"{method}, seed 0")[1:] == [
             "finished", A, F, str(result["rounds"]), sent, received, f"{result['seconds']:.1f} s",
         ]  # fmt: skip
-    assert cells(html, "method") == ["method", "bi", "cbr", "er", "none"]
+        assert ["method", method, method] in rows(html)
     assert cells(html, "clients") == ["clients", "3"]
 
 

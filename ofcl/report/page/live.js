@@ -37,6 +37,7 @@ function replace(fresh) {
     if (open.has(key(details))) details.open = open.get(key(details));
   for (const part of ["main", "nav"])
     document.querySelector(part).replaceWith(fresh.querySelector(part));
+  find();
   for (const wide of document.querySelectorAll("main .wide"))
     wide.scrollLeft = scrolled.get(key(wide)) ?? 0;
   if (focused)

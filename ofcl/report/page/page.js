@@ -1,10 +1,44 @@
-// A link to a run opens it.
+// A link to a run opens it; a link to an experiment opens its first run.
 function openTarget() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target && target.tagName === "DETAILS") target.open = true;
+  const details = target && (target.tagName === "DETAILS" ? target :
+    target.matches(".experiment") && target.querySelector("details.run"));
+  if (details) details.open = true;
 }
 addEventListener("hashchange", openTarget);
 openTarget();
+
+// The search leaves the experiments and runs that have every word; the order is within a dataset.
+const orders = {
+  A: (one, other) => (other.dataset.a ?? -1) - (one.dataset.a ?? -1),
+  F: (one, other) => (one.dataset.f ?? 1e9) - (other.dataset.f ?? 1e9),
+  name: (one, other) => one.dataset.name.localeCompare(other.dataset.name, "en", { numeric: true }),
+};
+
+function find() {
+  const form = document.getElementById("find");
+  if (!form) return;
+  const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const element of document.querySelectorAll("[data-words]"))
+    element.hidden = !words.every((word) => element.dataset.words.includes(word));
+  for (const body of document.querySelectorAll(".results tbody"))
+    body.append(...[...body.rows].sort(orders[form.elements.order.value]));
+  for (const part of document.querySelectorAll("[data-block]")) {
+    const block = document.getElementById(part.dataset.block);
+    part.hidden = !block.querySelector(".results tbody tr:not([hidden])");
+  }
+  const rows = [...document.querySelectorAll(".results tbody tr")];
+  const found = rows.filter((row) => !row.hidden).length;
+  form.elements.found.textContent =
+    found === rows.length ? `${found} experiments` : `${found} of ${rows.length} experiments`;
+}
+
+const form = document.getElementById("find");
+if (form) {
+  form.addEventListener("input", find);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  find();  // a browser may have kept what was typed
+}
 
 // A confusion matrix says in words what is in the cell under the pointer, or chosen by arrow keys.
 const matrices = new WeakMap();
