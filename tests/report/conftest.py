@@ -11,6 +11,7 @@ from ofcl.report.follow import Follower, serve
 from ofcl.report.page import as_html, make_report
 from ofcl.settings import files as settings_files
 from tests.conftest import TINY
+from tests.support.mixed_runs import make_runs
 from tests.support.report_pages import METHODS
 
 
@@ -37,6 +38,14 @@ def demo(tmp_path_factory):
 def page_of_all(demo):
     """The report of the demo's runs."""
     return as_html(make_report([demo]))
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory):
+    """Forty runs of many kinds, some of them not finished."""
+    folder = tmp_path_factory.mktemp("mixed")
+    make_runs(folder / "runs", folder / "registry")
+    return folder / "runs"
 
 
 @pytest.fixture

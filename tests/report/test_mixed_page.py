@@ -11,17 +11,8 @@ from typer.testing import CliRunner
 from ofcl.cli.main import app
 from ofcl.report import figures
 from ofcl.report.page import as_html, make_report
-from tests.support.mixed_runs import make_runs
 
 pytestmark = pytest.mark.xdist_group("report")  # the runs are made once
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    """The forty runs."""
-    folder = tmp_path_factory.mktemp("mixed")
-    make_runs(folder / "runs", folder / "registry")
-    return folder / "runs"
 
 
 @pytest.fixture(scope="module")

@@ -269,3 +269,51 @@ def test_in_a_browser_the_image_is_the_matrix(opened, page_of_many_classes):
     assert seen[:2] == [150, 150]
     opacity = np.array(seen[2]).reshape(150, 150)
     assert np.abs(opacity / 255 - matrix.shares() ** 0.5).max() < 0.01
+
+
+@pytest.fixture(scope="module")
+def page_of_mixed_runs(mixed, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(as_html(make_report([mixed], samples=4, drawn=3)), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_in_a_browser_forty_runs_fit_and_begin_with_numbers(
+    opened, page_of_mixed_runs, width, height
+):
+    page, said, _ = opened(page_of_mixed_runs, viewport={"width": width, "height": height})
+    assert said == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for table in page.locator(".results").all():
+        for name in ("A ↑", "F ↓"):
+            box = table.get_by_role("columnheader", name=name, exact=True).bounding_box()
+            assert box["x"] + box["width"] <= width
+    first = page.locator(".results tbody td:visible").first.bounding_box()
+    assert first["y"] + first["height"] < height
+    page.locator("details.run").evaluate_all("all => all.forEach((e) => { e.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.browser
+def test_in_a_browser_experiments_are_searched_and_sorted(opened, page_of_mixed_runs):
+    page, said, _ = opened(page_of_mixed_runs)
+    rows = page.locator(".results tbody tr:visible")
+    page.get_by_label("Search").fill("fashion memory 30")
+    assert page.locator("#find output").inner_text() == "5 of 19 experiments"
+    assert page.locator(".block:visible h3").all_inner_texts() == ["fashion-mini"]
+    assert page.locator(".experiment:visible").count() == 5
+    best = rows.locator("a").all_inner_texts()
+    page.get_by_label("Sort").select_option("name")
+    assert rows.locator("a").all_inner_texts() == sorted(best)
+    page.get_by_label("Sort").select_option("F")
+    F = rows.evaluate_all("rows => rows.map((row) => Number(row.dataset.f ?? 1e9))")
+    assert F == sorted(F)
+    page.get_by_label("Search").fill("not finished")
+    assert rows.count() == 2
+    page.get_by_label("Search").fill("")
+    assert page.locator("#find output").inner_text() == "19 experiments"
+    rows.first.locator("a").click()
+    assert page.locator("details.run[open]").count() == 1
+    assert said == []
