@@ -1,4 +1,8 @@
-"""Tests of what was learned in earlier runs: their test data, if these are still at hand."""
+"""Tests of what was learned in earlier runs, on the data of those runs if they are still there.
+
+A run may go on from a chain of earlier runs. Each of them is a `Part` of its `Start`. Held-out
+samples are those that are never learned: a client's test samples and its validation samples.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,10 @@ class EarlierTests:
     """The tests of what was learned in earlier runs.
 
     Args:
-        start: The start, whose parts say whether they are tested.
-        clients: The earlier tasks of each client.
-        events: The tests that the earlier runs have made, of the parts that are tested.
-        warnings: A line about each part that is not tested.
+        start: The start of the new run, in which each earlier run is marked as tested or not.
+        clients: For each client, the number of its earlier tasks, and their held-out samples.
+        events: The tests that the earlier runs themselves have recorded, for the tested ones.
+        warnings: A line for the user about each earlier run that is not tested.
     """
 
     start: Start
@@ -42,20 +46,20 @@ class EarlierTests:
 def read_earlier_tests(
     start: Start, settings: Settings, load: Loader, device: torch.device, *, again: bool
 ) -> EarlierTests:
-    """Reads the test data of earlier runs, as they were dealt to the clients then.
+    """Reads the held-out samples of earlier runs; each client gets those that it had then.
 
-    Data that are not at hand, or have changed, are not tested. Nothing is downloaded.
+    An earlier run is not tested if its data are gone or have changed. Nothing is downloaded.
 
     Args:
-        start: The start of the run.
+        start: The start of the new run, with its earlier runs.
         settings: The settings of the new run.
-        load: Loads the datasets that earlier settings name.
-        device: The device that learns.
-        again: Whether the new run is resumed: what it tested must be at hand, and nothing else is
-            tested.
+        load: Loads the datasets that the settings of the earlier runs name.
+        device: The device on which the new run learns.
+        again: Whether the new run is resumed. Then exactly those earlier runs are tested that were
+            tested when it began.
 
     Raises:
-        OfclError: If a resumed run has tested data that are not at hand.
+        OfclError: If a resumed run has tested data that are gone or have changed.
     """
     of_parts: list[list[HeldOutParts]] = []
     tested, warnings = list[bool](), list[str]()
@@ -88,15 +92,18 @@ def read_earlier_tests(
 
 
 def _events(evaluated: Sequence[Evaluated], tasks: Collection[int]) -> list[Event]:
-    """Returns the earlier tests of some tasks, without what they say of other tasks.
+    """Chooses, of the recorded tests of earlier runs, those of tasks that are still tested.
 
     Args:
-        evaluated: The tests of the earlier runs.
-        tasks: The numbers of the tasks that are tested in the new run too.
+        evaluated: The recorded tests.
+        tasks: The numbers of the tasks that the new run tests too.
+
+    Returns:
+        The tests at the end of these tasks, without their counts for other tasks.
     """
 
     def kept(hits: Hits) -> Hits:
-        """Returns the counts of each task; [] for tasks that are not tested."""
+        """Returns the counts of right answers for each task; [] for tasks that are not tested."""
         return [of_task if t in tasks else [] for t, of_task in enumerate(hits)]
 
     return [
@@ -112,11 +119,14 @@ def _events(evaluated: Sequence[Evaluated], tasks: Collection[int]) -> list[Even
 
 
 def _joined(start: Start, of_parts: Sequence[HeldOutParts]) -> Earlier:
-    """Joins the held-out samples that one client has of each part.
+    """Joins one client's held-out samples of all earlier runs, so that they are tested together.
 
     Args:
-        start: The start, with the number of each part's tasks.
-        of_parts: The held-out samples of each part.
+        start: The start of the new run, which has the number of tasks of each earlier run.
+        of_parts: The client's held-out samples of each earlier run, in the order of `start.parts`.
+
+    Returns:
+        The number of the first new task, and the joined samples of all tasks before it.
     """
     tasks = [part.tasks for part in start.parts]
     test = [(held_out.test, n) for held_out, n in zip(of_parts, tasks, strict=True)]
@@ -126,7 +136,7 @@ def _joined(start: Start, of_parts: Sequence[HeldOutParts]) -> Earlier:
 
 
 def _nothing(part: Part) -> HeldOutParts:
-    """Returns held-out samples of a part that is not tested: none in each of its tasks."""
+    """Makes the held-out samples of an earlier run that is not tested: none for each task."""
     empty = HeldOut(torch.empty(0, 1), torch.empty(0, dtype=torch.long),
                     [np.empty(0, dtype=np.int64)] * part.tasks)  # fmt: skip
     return HeldOutParts(empty, empty)
@@ -135,20 +145,21 @@ def _nothing(part: Part) -> HeldOutParts:
 def _held_out(
     part: Part, start: Start, settings: Settings, load: Loader, device: torch.device
 ) -> list[HeldOutParts]:
-    """Reads the data of a part, and deals the held-out samples to the clients as they were dealt.
+    """Reads the dataset of an earlier run, and deals its held-out samples as that run dealt them.
 
     Args:
-        part: The part.
-        start: The start, whose labels and form the data get.
+        part: The earlier run.
+        start: The start of the new run. Its labels say which class each label is, and its form
+            says how samples are read.
         settings: The settings of the new run, which say where named datasets are now.
         load: Loads the dataset.
-        device: The device that learns.
+        device: The device on which the new run learns.
 
     Returns:
         The held-out samples of each client.
 
     Raises:
-        OfclError: If the data are not at hand, or are others.
+        OfclError: If the dataset is gone or has changed, or if the earlier run had streams.
     """
     if part.settings["streams"]:
         raise OfclError("it came in streams")
@@ -180,14 +191,14 @@ def _compact(
     prepare: Callable[[Tensor], Tensor],
     device: torch.device,
 ) -> HeldOut:
-    """Makes held-out samples of the rows that are used alone, so that the rest can be forgotten.
+    """Copies the rows that a client is tested on to the device, so that the dataset can be freed.
 
     Args:
-        x: All samples (n, …).
+        x: All samples of a dataset (n, …).
         y: Their classes (n,).
-        rows_of_tasks: The rows of each task.
+        rows_of_tasks: For each task, the rows of the client's held-out samples.
         prepare: Turns samples into the model's input.
-        device: The device that learns.
+        device: The device on which the new run learns.
     """
     rows = torch.from_numpy(np.concatenate(rows_of_tasks))
     ends = np.cumsum([len(of_task) for of_task in rows_of_tasks])

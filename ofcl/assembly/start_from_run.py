@@ -19,7 +19,7 @@ from ofcl.methods import METHODS
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
-from ofcl.storage.recorder import counted
+from ofcl.storage.recorder import first_events
 from ofcl.storage.run_directory import RunDirectory
 
 
@@ -178,6 +178,6 @@ def _evaluated(directory: RunDirectory, checkpoint: Checkpoint) -> list[Evaluate
         directory: The run directory.
         checkpoint: The run's last checkpoint; later events do not count.
     """
-    events = counted(directory, checkpoint.events)
+    events = first_events(directory, checkpoint.events)
     tests = [event for event in events if isinstance(event, Evaluated)]
     return [replace(event, confusions=[]) for event in tests]  # these are of the last task alone

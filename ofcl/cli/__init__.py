@@ -1,7 +1,8 @@
 """The command line: one module for each group of commands, thin over the other packages.
 
 main            puts the commands together, and prints errors
-…_command(s)    the commands; those of `ofcl federation` are in organise, serve and take_part
+…_command(s)    the commands; those of `ofcl federation` are in organise, federation_server
+                and take_part
 …_options       options that several commands have
 several_seeds   `ofcl run --seeds`
 run_loop        runs a run and shows it: `progress` (from a `tally`), `show`, `terminal` print

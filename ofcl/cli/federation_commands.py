@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from ofcl.cli.federation_server import server, start, status, stop
 from ofcl.cli.organise import add, init, remove, renew
-from ofcl.cli.serve import server, start, status, stop
 from ofcl.cli.take_part import client
 
 app = typer.Typer(

@@ -6,8 +6,8 @@ both in `transport_choice.py`.
 
 A transport carries the messages of a run, nothing else. The parties' keys (`setup/keys.py`), their
 enrolment (`server_side/enrolment.py`), the commands `ofcl federation server`
-(`server_side/server_process.py`) and `status` (`cli/serve.py`) are Flower's. Another network needs
-its own of these, too.
+(`server_side/server_process.py`) and `status` (`cli/federation_server.py`) are Flower's. Another
+network needs its own of these, too.
 
 Both sides promise little, because the `Courier` above a transport expects little:
 

@@ -18,13 +18,14 @@ HUB_EXTRA = "the hub needs the package huggingface_hub; install it with: pip ins
 
 
 def check_name(name: str) -> None:
-    """Raises an error unless a name can be that of a repository of somebody.
+    """Checks, before any work is done, that a model could be uploaded under a name.
 
     Args:
-        name: The name that was given.
+        name: The name of the repository, which must be ORG/NAME.
 
     Raises:
-        OfclError: If it is not of the form ORG/NAME, or the package huggingface_hub is missing.
+        OfclError: If the hub allows no such name, the name lacks its owner (ORG), or the package
+            huggingface_hub is not installed.
     """
     try:
         from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -39,14 +40,14 @@ def check_name(name: str) -> None:
 
 
 def write_repository(bundle: Bundle, folder: Path) -> None:
-    """Writes a folder with the files that an upload would have.
+    """Writes the files of a repository into a folder: what `upload` would send.
 
     Args:
         bundle: The bundle of the model.
-        folder: The folder; it must not exist, be empty, or have nothing but such files.
+        folder: The folder, which is made if it is missing. Files of an earlier export are replaced.
 
     Raises:
-        OfclError: If there is something else in it.
+        OfclError: If the folder has other files.
     """
     contents = bundle_contents(bundle)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,20 +61,21 @@ def write_repository(bundle: Bundle, folder: Path) -> None:
 
 
 def upload(bundle: Bundle, name: str, *, public: bool = False, api: Any = None) -> str:
-    """Uploads a model to the hub; a repository that is not there is made.
+    """Uploads a model to the hub, into a repository that is made if it does not exist yet.
 
     Args:
         bundle: The bundle of the model.
         name: The name of the repository, ORG/NAME.
-        public: Whether everybody may see it.
-        api: The hub, a `huggingface_hub.HfApi`; None: the real one, with the user's token.
+        public: Whether everybody may see the repository.
+        api: A `huggingface_hub.HfApi`, or another object with the same methods, for tests; None:
+            the real hub, with the user's token.
 
     Returns:
         The address of the repository.
 
     Raises:
-        OfclError: If nobody is logged in, the hub cannot be reached or refuses, or a repository of
-            this name is public and `public` was not said.
+        OfclError: If the user is not logged in, the hub cannot be reached or refuses, or the
+            repository exists, is public, and `public` is False.
     """
     check_name(name)
     api = api or _logged_in()
@@ -102,10 +104,10 @@ def upload(bundle: Bundle, name: str, *, public: bool = False, api: Any = None) 
 
 
 def _logged_in() -> Any:
-    """Returns the real hub.
+    """Returns an `HfApi` with the user's token.
 
     Raises:
-        OfclError: If there is no token.
+        OfclError: If the user is not logged in, so that there is no token.
     """
     from huggingface_hub import HfApi, get_token
 
@@ -119,7 +121,7 @@ def _logged_in() -> Any:
 
 
 def _refused(name: str, error: Exception) -> OfclError:
-    """Makes the error for a hub that cannot be reached, or does not do what it was asked."""
+    """Makes the error of an upload to the repository `name` that has failed."""
     reason = str(error).strip().split("\n")[0] or type(error).__name__
     return OfclError(
         f"the model cannot be uploaded to '{name}' ({reason}); look whether the hub can be reached "

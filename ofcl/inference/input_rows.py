@@ -1,4 +1,8 @@
-"""Samples to be predicted, without labels: images, tables, texts and arrays, a lot at a time."""
+"""Samples to be predicted, without labels: images, tables, texts and arrays.
+
+An input may be larger than the memory. It is read in lots: runs of consecutive samples, of which
+each goes through the model at once.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +29,14 @@ ARRAYS = ("x", "images", "x_test", "test_images", "x_train", "train_images")
 
 
 class Lot(NamedTuple):
-    """Some of the samples, as many as go through the model at once.
+    """Consecutive samples of an input, as many as go through the model at once.
 
     Args:
         inputs: The name of each sample in the answers: a path, or the number of a line or row.
-        samples: The samples, as `given_samples.collect` lists them.
-        where: The place of each sample for messages; empty if its file's name is in them anyway.
-        rows: The values of each row by column; empty where samples are from no table.
+        samples: The samples, not decoded yet, as `given_samples.collect` lists them.
+        where: For each sample, its file and line or row, for messages. The empty string for image
+            files: their messages name the file already.
+        rows: Of a table, each row as values by column; else empty.
     """
 
     inputs: Sequence[Any]
@@ -42,13 +47,13 @@ class Lot(NamedTuple):
 
 @dataclass(frozen=True)
 class Lots:
-    """All samples of an input, as lots that are read one after the other.
+    """All samples of an input, to iterate over lot by lot; `len` is the number of lots.
 
     Args:
-        samples: The number of samples; of tables it is estimated by their lines.
-        size: The number of samples of a lot.
-        read: Yields the lots.
-        damage: Lines that cannot be read were reported to it.
+        samples: The number of samples; for tables it is estimated from the number of lines.
+        size: The number of samples in a lot; the last lot may have fewer.
+        read: Reads the input from its beginning, and yields the lots.
+        damage: Collects the lines that cannot be read, while the lots are read.
     """
 
     samples: int
@@ -64,13 +69,14 @@ class Lots:
 
 
 def read_lots(path: Path, form: SampleForm, size: int, damage: Damage) -> Lots:
-    """Finds out what an input is, and reads it.
+    """Finds out which kind of input is at a path, and prepares to read it in lots.
 
     Args:
-        path: A folder, an image, a table, a text with a sample on each line, or arrays.
-        form: The form of the model's samples.
-        size: The number of samples of a lot.
-        damage: Lines of tables that cannot be read are reported to it.
+        path: A folder of images or tables, an image, a table, a text file with a sample on each
+            line, or an npz or npy file.
+        form: The form of the model's samples, which decides what is accepted.
+        size: The number of samples in a lot.
+        damage: Collects lines of tables that cannot be read; or raises an error at the first one.
 
     Raises:
         OfclError: If there is nothing at that path, or nothing that such a model takes.
@@ -95,7 +101,7 @@ def read_lots(path: Path, form: SampleForm, size: int, damage: Damage) -> Lots:
 
 
 def _hint(form: SampleForm) -> str:
-    """Names the files that a model takes, for a message."""
+    """Lists the kinds of files that a model for such samples takes, for the end of a message."""
     if isinstance(form, ImageForm):
         return ": a folder of images, one image, or an npz"
     texts = ", .txt (a text on each line)" if isinstance(form, TextForm) else ", .npz"
@@ -103,14 +109,14 @@ def _hint(form: SampleForm) -> str:
 
 
 def _is_table(path: Path, form: SampleForm) -> bool:
-    """Says whether a file has rows that a model for such samples can take."""
+    """Says by its name whether a file is a table, or for a model of texts a text file."""
     suffixes = [s.lower() for s in path.suffixes if s.lower() not in OPENERS]
     is_text = isinstance(form, TextForm) and suffixes[-1:] == [".txt"]
     return is_text or table_format(path) is not None
 
 
 def _tables_below(folder: Path, form: SampleForm) -> list[Path]:
-    """Lists the tables in a folder and all folders below it, in order.
+    """Lists the tables (`_is_table`) in a folder and all folders below it, without hidden ones.
 
     Raises:
         OfclError: If there are none.
@@ -128,14 +134,24 @@ def _tables_below(folder: Path, form: SampleForm) -> list[Path]:
 
 
 def _of_files(files: Sequence[Path], size: int) -> Iterator[Lot]:
-    """Yields lots of image files, which are not opened yet."""
+    """Yields lots of `size` image files, which are not opened yet."""
     for start in range(0, len(files), size):
         some = files[start : start + size]
         yield Lot([str(file) for file in some], some, [""] * len(some))
 
 
 def _of_arrays(path: Path, form: SampleForm, size: int, damage: Damage) -> Lots:
-    """Reads an npz or npy file, and cuts its samples into lots."""
+    """Reads the samples of an npz or npy file, and cuts them into lots.
+
+    Args:
+        path: The file.
+        form: The form of the model's samples; the array must have their shape.
+        size: The number of samples in a lot.
+        damage: Is handed on with the lots; an array has no lines that could be reported to it.
+
+    Raises:
+        OfclError: If the file cannot be read, or its array does not fit the model.
+    """
     array, name = _array_of(path)
     try:
         samples: Any = collect(array, form)
@@ -155,7 +171,7 @@ def _of_arrays(path: Path, form: SampleForm, size: int, damage: Damage) -> Lots:
 
 
 def _array_of(path: Path) -> tuple[np.ndarray, str]:
-    """Returns the array of samples in an npz or npy file, and its name."""
+    """Reads the array of samples in an npz or npy file; returns it and its name, for messages."""
     if path.suffix.lower() == ".npy":
         try:
             return np.load(path, allow_pickle=False), "the array"
@@ -174,13 +190,14 @@ def _array_of(path: Path) -> tuple[np.ndarray, str]:
 
 
 def _of_tables(tables: Sequence[Path], prefix: str, size: int, damage: Damage) -> Iterator[Lot]:
-    """Yields lots of rows; each row is called by its line, and by its table if there are several.
+    """Yields lots of rows, which never span two tables.
 
     Args:
         tables: The files.
-        prefix: The folder that was given, with a slash; empty: one file was given.
-        size: The number of rows of a lot.
-        damage: Lines that cannot be read are reported to it.
+        prefix: The folder that was given, with a slash: answers then name a row by its table in
+            the folder and its line. Empty: one file was given, and answers name the line only.
+        size: The number of rows in a lot.
+        damage: Collects lines that cannot be read.
     """
     for path in tables:
         name = str(path).removeprefix(prefix) if prefix else path.name
@@ -197,7 +214,14 @@ def _of_tables(tables: Sequence[Path], prefix: str, size: int, damage: Damage) -
 
 
 def _rows_lot(name: str, lines: list[int], rows: list[dict[str, Any]], several: bool) -> Lot:
-    """Makes a lot of rows."""
+    """Makes a lot of consecutive rows of one table.
+
+    Args:
+        name: The name of the table.
+        lines: The line of each row in the file, counted from 1.
+        rows: The rows, as values by column; a line of a text file has one column without a name.
+        several: Whether there are other tables, so that answers name the table too.
+    """
     inputs = [f"{name}:{line}" for line in lines] if several else lines
     samples: list[Any] = [row.get("", row) if list(row) == [""] else row for row in rows]
     return Lot(inputs, samples, [f"'{name}', line {line}" for line in lines], rows)

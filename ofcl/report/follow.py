@@ -47,7 +47,7 @@ class Follower:
         self._tag, self._page = "", b""
 
     def page(self) -> tuple[str, bytes]:
-        """Returns a tag that changes with the page, and the page as it is now, as UTF-8."""
+        """Returns the page's ETag, which changes with the page, and the page itself as UTF-8."""
         with self._lock:
             tag = fingerprint(self._paths)
             if tag != self._tag:
@@ -89,13 +89,14 @@ def serve(follower: Follower, port: int = 0) -> ThreadingHTTPServer:
             self._answer(status, b"" if known else page, "text/html", tag)
 
         def _answer(self, status: HTTPStatus, content: bytes, kind: str, tag: str = "") -> None:
-            """Sends an answer.
+            """Sends an HTTP response.
 
             Args:
                 status: The HTTP status.
-                content: The body; not sent with the status `NOT_MODIFIED`.
+                content: The body; empty with the status `NOT_MODIFIED`.
                 kind: The type of the body, such as `text/html`.
-                tag: The tag of the page, by which the browser asks again.
+                tag: The page's ETag. A browser that asks again sends it back, and gets
+                    `NOT_MODIFIED` if the page is still the same.
             """
             self.send_response(status)
             self.send_header("ETag", tag)

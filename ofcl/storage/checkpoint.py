@@ -149,8 +149,8 @@ def rewrite(folder: Path, change: Callable[[State], None], seal: Seal | None = N
     return len(paths)
 
 
-def seal_open(folder: Path, seal: Seal) -> list[Path]:
-    """Encrypts the checkpoints that are not encrypted yet.
+def encrypt_plain(folder: Path, seal: Seal) -> list[Path]:
+    """Encrypts the checkpoints of a run that were saved unencrypted.
 
     Args:
         folder: The folder of the run's checkpoints.

@@ -56,7 +56,7 @@ class Recorder:
             self._file.write(json.dumps(value) + "\n")
 
 
-def counted(run: RunDirectory, events: int) -> Iterator[Event]:
+def first_events(run: RunDirectory, events: int) -> Iterator[Event]:
     """Yields the first events of a run, read from its event file, one at a time.
 
     Args:

@@ -6,7 +6,7 @@ from ofcl.evaluation.results import Summary
 from ofcl.events import Event
 from ofcl.state import State
 from ofcl.storage.checkpoint import Checkpoint, save_checkpoint
-from ofcl.storage.recorder import Recorder, counted
+from ofcl.storage.recorder import Recorder, first_events
 from ofcl.storage.run_directory import RunDirectory
 
 
@@ -35,7 +35,7 @@ class RunRecord:
             checkpoint: The checkpoint from which a run goes on.
         """
         assert self._directory is not None
-        for event in counted(self._directory, checkpoint.events):
+        for event in first_events(self._directory, checkpoint.events):
             self.summary.add(event)
         self._count, self.seconds = checkpoint.events, checkpoint.seconds
 
@@ -69,7 +69,7 @@ class RunRecord:
         """Lists the events so far: of a run directory those written, else those kept in memory."""
         if self._directory is None:
             return list(self._kept)
-        return list(counted(self._directory, self._count))
+        return list(first_events(self._directory, self._count))
 
     def is_open(self) -> bool:
         """Tells whether events are written to a run directory, so that checkpoints can be too."""

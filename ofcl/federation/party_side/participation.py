@@ -13,7 +13,7 @@ from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
 from ofcl.state import State
-from ofcl.storage.checkpoint import seal_open
+from ofcl.storage.checkpoint import encrypt_plain
 from ofcl.storage.encryption import Seal
 
 
@@ -87,5 +87,5 @@ def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> N
         tell: Is given a line for every damaged checkpoint, which cannot be encrypted.
     """
     for folder in sorted(runs.glob("*")):
-        for path in seal_open(folder, seal):
+        for path in encrypt_plain(folder, seal):
             tell(f"'{path}' is damaged and could not be encrypted: delete it")
