@@ -17,7 +17,6 @@ The model itself is in `bundle/`; this room reads what is to be predicted and wr
     torch_export     a model as a program of torch.export
     hub_export       a model on the Hugging Face hub
     service/         a model over HTTP
-    …
 
 May import everything but the command line.
 """

@@ -76,9 +76,38 @@ def test_names_are_in_the_modules_where_contributors_look_for_them(name, path):
 
 
 def test_names_and_their_modules_are_found():
-    assert len(NAMED) > 15
+    assert len(NAMED) > 45
     assert ("build_aggregation", "ofcl/assembly/make_server.py") in NAMED
     assert ("read_table", "ofcl/data/files/tables.py") in NAMED
+    assert ("expected_answers", "ofcl/inference/prepared_network.py") in NAMED
+    assert ("ROUTES", "ofcl/inference/service/web_app.py") in NAMED
+
+
+ROWS = {  # what is to be added, and the rest of its row
+    cells[0].strip(): "|".join(cells[1:])
+    for line in TABLE.splitlines()
+    if line.startswith("| a") and len(cells := line.strip("|").split("|")) == 4
+}
+
+
+@pytest.mark.parametrize("thing", ROWS)
+def test_other_names_that_contributors_read_are_those_of_something(thing):
+    """Names without a path: in the package or in the tests' support, or a setting."""
+    invented = re.compile(r"\(say `\w+`")  # a name for a module that somebody will write
+    code = "\n".join(
+        path.read_text()
+        for folder in ("ofcl", "tests/support")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    values = {"auto", "strong", "status"}  # of settings, and a command
+    for name in set(re.findall(r"`(\w+)`", invented.sub("", ROWS[thing]))) - values:
+        defined = rf"^ *(?:async )?(?:def |class )?{name}\b *[(:=]"
+        assert re.search(defined, code, re.MULTILINE) or name in Settings.model_fields, name
+
+
+def test_rows_of_the_table_are_found():
+    assert len(ROWS) > 18
+    assert {"a score", "an export format for models (say Core ML)", "a setting"} <= set(ROWS)
 
 
 def paths_from_the_root(text):

@@ -71,5 +71,5 @@ def _read_path(name: str, path: Path, how: Reading) -> Raw:
         return table_files(path.name.split(".")[0], {"train": path}, how)
     raise OfclError(
         f"'{name}': what is it? Known are folders of images (a subfolder a class), .npz, .csv, "
-        ".tsv, .jsonl, .parquet (the texts also .gz, .bz2, .xz)"
+        ".tsv, .jsonl, .parquet, .xlsx (the texts also .gz, .bz2, .xz)"
     )
