@@ -17,6 +17,12 @@ from ofcl.errors import OfclError
 TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 
 
+BATCH_OF_GPU = 32  # texts that are embedded at once
+TOKENS_AT_ONCE = 1024  # of the texts that a CPU embeds at once
+CHARACTERS_OF_TOKEN = 4  # of English texts, about
+SECONDS_FOR_HUB = 5  # after which the hub counts as out of reach
+
+
 Encode = Callable[[list[str]], np.ndarray]
 """Texts → vectors (n, d) of length 1."""
 
@@ -91,7 +97,10 @@ def load_encoder(embedder: Embedder) -> Encode:
     where = embedder.model
     if embedder.package:
         where = str(importlib.import_module(embedder.package).get_model_path())
+    on_hub = not embedder.package and not Path(where).is_dir()
     try:
+        if on_hub and not _downloaded(where):
+            check_hub()
         model = sentence_transformers.SentenceTransformer(where)
     except Exception as error:  # of the hub, the network, the disk, the file format
         reason = str(error).strip().split("\n")[0]
@@ -103,13 +112,58 @@ def load_encoder(embedder: Embedder) -> Encode:
     if embedder.tokens is not None:
         model.max_seq_length = embedder.tokens
 
+    on_cpu = model.device.type == "cpu"
+
     def encode(texts: list[str]) -> np.ndarray:
+        size = batch_size(texts, model.max_seq_length) if on_cpu else BATCH_OF_GPU
         vectors = model.encode(
-            texts, batch_size=32, normalize_embeddings=True, show_progress_bar=False
+            texts, batch_size=size, normalize_embeddings=True, show_progress_bar=False
         )
         return np.asarray(vectors, dtype=np.float32)
 
     return encode
+
+
+def batch_size(texts: list[str], most_tokens: int | None) -> int:
+    """Chooses how many texts a CPU embeds at once: few long ones, whose numbers fit its cache.
+
+    Args:
+        texts: The texts of one chunk, all of about the same length.
+        most_tokens: The number of tokens after which texts are cut; None: they are not cut.
+
+    >>> batch_size(["word " * 500], 256), batch_size(["a question?"], 256)
+    (4, 32)
+    """
+    longest = max(map(len, texts), default=0) // CHARACTERS_OF_TOKEN + 1
+    tokens = min(longest, most_tokens or longest)
+    return min(max(TOKENS_AT_ONCE // tokens, 1), BATCH_OF_GPU)
+
+
+def check_hub() -> None:
+    """Asks the hub once for a sign of life, before a model is downloaded from it.
+
+    The hub's own functions try again and again, file by file, which takes minutes without network.
+
+    Raises:
+        OfclError: There is no answer.
+    """
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=SECONDS_FOR_HUB)
+    except Exception as error:  # of the network, a proxy, or the hub's offline mode
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise OfclError(f"no answer from {constants.ENDPOINT}: {reason}") from None
+
+
+def _downloaded(model: str) -> bool:
+    """Tells whether a model of the hub is in the hub's cache on this machine."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return any(
+        isinstance(try_to_load_from_cache(model, name), str)
+        for name in ("modules.json", "config.json")
+    )
 
 
 def _fingerprint(folder: Path) -> str:

@@ -44,8 +44,11 @@ def embed(
         order = sorted(missing, key=lambda key: -len(missing[key]))
         if order:
             encode = load_encoder(chosen)
-            chunks = [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
-            for chunk in track(chunks, f"embedding {len(order)} texts"):
+            # Counted text by text: after every CHUNK of them, and the last, they are embedded.
+            for n, _ in enumerate(track(order, f"embedding {len(order)} texts"), 1):
+                if n % CHUNK and n < len(order):
+                    continue
+                chunk = order[(n - 1) // CHUNK * CHUNK : n]
                 vectors = encode([chosen.prefix + missing[key] for key in chunk])
                 rows = [(key, v.tobytes()) for key, v in zip(chunk, vectors, strict=True)]
                 with cache:

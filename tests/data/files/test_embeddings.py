@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ofcl.data.files import embeddings
-from ofcl.data.files.embedders import find_embedder
+from ofcl.data.files.embedders import batch_size, find_embedder
 from ofcl.data.files.embeddings import embed
 from ofcl.errors import OfclError
 
@@ -124,6 +124,44 @@ def test_a_model_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # the variable is read once, early
     with pytest.raises(OfclError, match="nobody/nothing.*--embedder minilm"):
         embed(["hello"], "nobody/nothing", tmp_path)
+
+
+def test_without_network_the_hub_is_asked_once(tmp_path, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    pytest.importorskip("sentence_transformers")
+    asked = []
+
+    class Session:
+        def head(self, address, timeout):
+            asked.append((address, timeout))
+            raise OSError("no route to host")
+
+    monkeypatch.setattr(hub, "get_session", Session)
+    problem = "cannot be loaded .*no route to host.*--embedder minilm"
+    with pytest.raises(OfclError, match=problem):
+        embed(["hello"], "nobody/nothing", tmp_path)
+    assert len(asked) == 1
+
+
+def test_progress_counts_texts(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(embeddings, "CHUNK", 2)
+    counted = []
+
+    def track(items, what):
+        for item in items:
+            counted.append((what, len(items), len(model)))
+            yield item
+
+    embed([*TEXTS, "dogs", "birds sing"], "m", tmp_path, track)
+    # What is done, the number of texts, and the chunks that were embedded when a text came.
+    assert counted == [("embedding 5 texts", 5, chunks) for chunks in (0, 0, 1, 1, 2)]
+    assert [len(chunk) for chunk in model] == [2, 2, 1]
+
+
+def test_a_cpu_embeds_few_long_texts_at_once():
+    assert batch_size(["x" * 5000], 256) == 4
+    assert batch_size(["x" * 5000], None) == 1
+    assert batch_size(["x" * 40] * 64, 256) == 32
 
 
 def test_minilm_needs_no_network_and_knows_what_is_alike(tmp_path):
