@@ -96,6 +96,8 @@ class Responder:
             is not empty, the client does not wait for its stream, but answers.
         leaving: Chooses which events of an exchange are sent to the server.
         note: Gives plain values that are saved beside the client's state.
+        check: Is given the values of `note` that were saved, before the client goes on from its
+            saved state; it may raise to refuse that.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         keeper: Keeps models of the client, for whoever runs this process; None: nobody does.
     """
@@ -110,12 +112,14 @@ class Responder:
         asked: Callable[[], list[str]] = list,
         leaving: Callable[[Sequence[Event]], list[Event]] = list,
         note: Callable[[], State] = dict,
+        check: Callable[[State], None] = lambda saved: None,
         seal: Seal | None = None,
         keeper: Keeper | None = None,
     ) -> None:
         self._folder, self._make, self._tell = folder, make, tell
         self.patience, self._asked, self._leaving = patience, asked, leaving
-        self._note, self._seal, self._keeper = note, seal, keeper
+        self._note, self._check_note = note, check
+        self._seal, self._keeper = seal, keeper
         self._client: Client | None = None
         self._run = ""
         self._last: Flat | None = None  # the answer that was given last
@@ -221,9 +225,11 @@ class Responder:
         """Gives the client of a run: the one in memory, else the saved one, else a new one."""
         saved = newest(self._folder / run)
         if self._client is None or run != self._run or self._answered() != saved:
+            checkpoint = load_checkpoint(self._folder / run, self._tell, self._seal)
+            if checkpoint is not None:
+                self._check_note(checkpoint.state.get("note", {}))
             self._client, self._run, self._last = self._make(), run, None
             self._unseen = []
-            checkpoint = load_checkpoint(self._folder / run, self._tell, self._seal)
             if checkpoint is not None:
                 self._client.load_state(checkpoint.state["client"])
                 self._last = flatten(checkpoint.state["reply"])

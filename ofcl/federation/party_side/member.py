@@ -72,7 +72,12 @@ class Member:
             tell,
             asked=lambda: list(self._vocabulary.requested),
             leaving=lambda events: leaving(events, class_counts),
-            note=lambda: {"labels": list(self._vocabulary.labels), "client": number},
+            note=lambda: {
+                "labels": list(self._vocabulary.labels),
+                "client": number,
+                "fingerprint": source.fingerprint,  # stays here, like all of the state
+            },
+            check=self._check_data,
             seal=seal,
             keeper=self._kept,
         )
@@ -145,6 +150,20 @@ class Member:
                     update=None,
                     labels=unnamed.labels,
                 )
+            )
+
+    def _check_data(self, saved: State) -> None:
+        """Raises an error if the party's dataset is not the one with which it began the run.
+
+        Args:
+            saved: The note beside the client's saved state; earlier versions had no fingerprint.
+        """
+        before = saved.get("fingerprint")
+        if before and before != self._source.fingerprint:
+            raise OfclError(
+                f"the dataset here is not the one with which run {self._run} was begun: rows were "
+                "added or changed, or it is read in another way. Restore it to go on; the next run "
+                "takes it as it is. A stream (--dataset watch:FOLDER) may grow during a run"
             )
 
     def _client(self) -> Client:

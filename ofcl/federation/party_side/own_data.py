@@ -80,9 +80,11 @@ class Source(Protocol):
 
     Attributes:
         labels: The labels of the dataset; empty for a stream, whose labels come later.
+        fingerprint: A checksum of the dataset; empty for a stream, which may grow.
     """
 
     labels: tuple[str, ...]
+    fingerprint: str
 
     def samples(self) -> Samples:
         """Describes the form of the samples; a stream may wait for its first sample."""
@@ -175,7 +177,7 @@ class OwnDataset:
         raw = read_raw(here.dataset, reading, tell)
         self._embedder = embedder_name(here) if raw.content == "texts" else None
         self._dataset = make_dataset(raw, reading)
-        self.labels = self._dataset.labels
+        self.labels, self.fingerprint = self._dataset.labels, self._dataset.fingerprint()
 
     def samples(self) -> Samples:
         """Describes the form of the dataset's samples."""
@@ -267,6 +269,7 @@ class OwnStream:
     """
 
     labels: tuple[str, ...] = ()
+    fingerprint = ""
 
     def __init__(self, values: State, tell: Callable[[str], None]) -> None:
         self._here = make_settings(values)

@@ -7,6 +7,7 @@ import torch
 
 from ofcl import OfclError, make_settings
 from ofcl.aggregation import fedavg, weighted_fedavg
+from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Evaluated
 from ofcl.federation.party_side.own_data import open_source, settings_here
@@ -52,6 +53,31 @@ def test_a_server_cannot_name_a_partys_paths_or_device(tmp_path):
     assert settings.device == "auto"
     with pytest.raises(OfclError, match="unknown setting"):
         party.answer(request_of("ab", colour="red"))
+
+
+def test_a_dataset_that_has_grown_during_a_run_is_refused(tmp_path):
+    rows = [f"{n % 7},{n % 5},{n % 3},{'ab'[n % 2]}" for n in range(60)]
+    path = tmp_path / "patients.csv"
+    path.write_text("\n".join(["u,v,w,label", *rows]) + "\n")
+
+    def started():
+        return member(tmp_path, 0, open_source({"dataset": str(path)}, False, lambda _: None))
+
+    source = open_source({"dataset": str(path)}, False, lambda _: None)
+    settings = {**travelling_settings(make_settings(SMALL)), "tasks": 2}
+    terms = Terms(settings, 3, ("a", "b"), 2, source.samples())
+    model = source.client(terms, 0, AssignedVocabulary(("a", "b"))).client.own_model()
+
+    def request(run):
+        asked = Request(run, 1, (), model, {})
+        return over_the_wire({"request": pack_request(asked), "terms": pack(terms)})
+
+    first = started().answer(request("ab"))
+    assert first.tree == started().answer(request("ab")).tree  # the same data: it goes on
+    path.write_text("\n".join(["u,v,w,label", *rows, "1,1,1,a", "2,2,2,b"]) + "\n")
+    with pytest.raises(OfclError, match="not the one with which run ab was begun: rows were added"):
+        started().answer(request("ab"))
+    assert started().answer(request("cd")).tree["learned"] > 0  # another run may have them
 
 
 @in_one_process
