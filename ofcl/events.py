@@ -148,11 +148,24 @@ class Skipped:
     problem: str
 
 
-Event = Learned | Round | Evaluated | Remembered | TaskEnded | Appeared | Skipped
+@dataclass(frozen=True)
+class Halted:
+    """A client's stream has met damage; the client waits until it is mended, the others go on.
+
+    Args:
+        client: The number of the client.
+        problem: The damage, and where it is.
+    """
+
+    client: int
+    problem: str
+
+
+Event = Learned | Round | Evaluated | Remembered | TaskEnded | Appeared | Skipped | Halted
 
 _KINDS: dict[str, type[Event]] = {
     kind.__name__.lower(): kind
-    for kind in (Learned, Round, Evaluated, Remembered, TaskEnded, Appeared, Skipped)
+    for kind in (Learned, Round, Evaluated, Remembered, TaskEnded, Appeared, Skipped, Halted)
 }
 
 

@@ -132,8 +132,8 @@ class Run:
             test: Samples to test on, if the run was given some from Python.
             stage: Where the clients run; default: the stage that the settings ask for.
             load: Loads the dataset that the settings name.
-            on_bad: `stop` or `skip` samples of streams that cannot be read, from now on; default:
-                as the settings say.
+            on_bad: `stop` at samples of streams that cannot be read, `skip` them, or `wait`, from
+                now on; default: as the settings say.
         """
         directory = RunDirectory(path)
         settings = directory.settings()

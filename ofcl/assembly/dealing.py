@@ -45,7 +45,7 @@ def build_reading(
             settings.train_per_class,
             settings.test_per_class,
         ),
-        on_bad=settings.on_bad,
+        on_bad="skip" if settings.on_bad == "skip" else "stop",
         track=progress,
     )
     return _in_form(reading, form) if form is not None else reading

@@ -15,6 +15,7 @@ from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.noise import noisy_train
+from ofcl.data.options import OnBad
 from ofcl.data.scenario import Share
 from ofcl.data.stream import ArrayStream, Stream
 from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
@@ -252,4 +253,6 @@ def build_live_stream(
         device=find_device(settings.device),
         normalisation=normalisation,
     )
-    return LiveStream(number, feed, form, vocabulary, settings.batch_size, settings.on_bad)
+    on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"
+    waits = settings.on_bad == "wait"
+    return LiveStream(number, feed, form, vocabulary, settings.batch_size, on_bad, waits)

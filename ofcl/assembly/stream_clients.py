@@ -251,6 +251,9 @@ def _wait_for_a_sample(
         ready = [stream.ready() for stream in live]
         if pattern.kind is None and all(ready):
             raise OfclError("the streams have ended before they brought a single sample")
+        damages = [stream.damage for stream in live if stream.damage is not None]
+        if len(damages) == len(live):
+            raise damages[0]
         if pattern.kind is None:
             pause(LOOK_AGAIN)
 

@@ -19,7 +19,7 @@ from rich.progress import (
 
 from ofcl.cli.tally import RECENT, Tally
 from ofcl.data.options import Counted
-from ofcl.events import Appeared, Evaluated, Event, Skipped
+from ofcl.events import Appeared, Evaluated, Event, Halted, Skipped
 from ofcl.experiment import Run
 
 SECONDS_BETWEEN_LINES = 30
@@ -114,6 +114,8 @@ class Bar:
                 f"{self._name:<5} task {tally.task + 1}/{tally.tasks}  loss {tally.loss:.2f}  "
                 f"rounds {tally.rounds}"
             )
+        if isinstance(event, Halted):
+            self._progress.console.print(halted_words(event), highlight=False, markup=False)
         self._progress.update(self._row, description=text, completed=tally.batches)
 
 
@@ -177,6 +179,8 @@ class LiveLines:
         self._tally.add(event)
         if isinstance(event, Skipped):
             self._print(f"left out: {event.problem}")
+        elif isinstance(event, Halted):
+            self._print(halted_words(event))
         elif isinstance(event, Appeared):
             self._print(f"client {event.client}: a new class, '{event.label}'")
         elif time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
@@ -186,6 +190,15 @@ class LiveLines:
     def _print(self, text: str) -> None:
         """Prints a line with the name of the run."""
         self._console.print(f"{self._name}: {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+def halted_words(event: Halted) -> str:
+    """Says which client waits, and for what.
+
+    Args:
+        event: The event of the client's stream.
+    """
+    return f"{event.problem}. It waits until this is mended; the others go on"
 
 
 def _live_words(tally: Tally) -> str:

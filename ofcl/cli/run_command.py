@@ -77,7 +77,8 @@ def run(
         str | None, typer.Option(help="Texts: e5-small-v2, minilm, or a model's name or folder.")
     ] = None,
     on_bad: Annotated[
-        str | None, typer.Option(help="stop or skip: samples that cannot be read.")
+        str | None,
+        typer.Option(help="Samples that cannot be read: stop, skip, or wait (watched folders)."),
     ] = None,
     stream: Annotated[
         list[str] | None,
@@ -145,7 +146,8 @@ def resume(
     directory: Annotated[Path, typer.Argument(help="The directory of a run that was stopped.")],
     device: Annotated[str | None, typer.Option(help="Go on on another device.")] = None,
     on_bad: Annotated[
-        str | None, typer.Option(help="stop or skip: samples that cannot be read, from now on.")
+        str | None,
+        typer.Option(help="Samples that cannot be read, from now on: stop, skip or wait."),
     ] = None,
     track: Track = None,
     quiet: Quiet = False,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from ofcl.client import Client, Outcome
 from ofcl.compute.devices import Lanes
+from ofcl.data.live.live_stream import LiveStream
+from ofcl.data.live.sample import StreamError
 from ofcl.engines.outcomes import Outcomes
 from ofcl.events import Event, from_json, to_json
 from ofcl.methods.stacked import MOST, Stack, stackable
@@ -133,11 +135,25 @@ class LocalEngine:
             if not acted:
                 self._collect()
                 yield from self._yield_events()
+                if damage := self._damage_of_all(busy):
+                    if not self.waiting():
+                        raise damage
+                    break  # a round does not wait for data to be mended
                 self._pause(LOOK_AGAIN)
         self._fetch()
         if not self.waiting():
             self._collect()
         yield from self._yield_events()
+
+    def _damage_of_all(self, busy: set[int]) -> StreamError | None:
+        """Returns the first damage if all of these clients wait for their streams to be mended.
+
+        Args:
+            busy: The numbers of the clients that have something to learn, or would have.
+        """
+        streams = [self._clients[number].stream for number in sorted(busy)]
+        damages = [stream.damage if isinstance(stream, LiveStream) else None for stream in streams]
+        return None if None in damages else damages[0]
 
     def drain(self) -> Iterator[Event]:
         """Waits for all queued work and yields its events; called after the last `learn`."""

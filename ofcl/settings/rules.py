@@ -55,6 +55,8 @@ def check_combination(settings: Settings) -> None:
         )
     given = _given(settings)
     if not settings.streams:
+        if settings.on_bad == "wait":
+            raise OfclError("on_bad = 'wait' is for watched folders; use 'stop' or 'skip'")
         if unused := [name for name in STREAMS_ONLY if name in given]:
             raise OfclError(f"{unused[0]} is for streams; without --stream it would do nothing")
         return

@@ -65,8 +65,10 @@ class Settings(BaseModel):
     window: int = Field(
         200, ge=2, description="tables: rows from which the columns are standardised"
     )
-    on_bad: Literal["stop", "skip"] = Field(
-        "stop", description="a sample that cannot be read: stop, or leave it out and count it"
+    on_bad: Literal["stop", "skip", "wait"] = Field(
+        "stop",
+        description="a sample that cannot be read: stop, or leave it out and count it; of watched "
+        "folders also wait: its client waits until it is mended, the others go on",
     )
     train_head: int | None = Field(None, ge=1, description="use the first N train samples only")
     test_head: int | None = Field(None, ge=1, description="use the first N test samples only")

@@ -16,7 +16,7 @@ import ofcl
 from ofcl import OfclError, Run, make_settings
 from ofcl.data.live import watched_folder
 from ofcl.data.live.sample import StreamError
-from ofcl.events import Appeared, Evaluated, Learned, Round
+from ofcl.events import Appeared, Evaluated, Halted, Learned, Round
 from ofcl.experiment import Interrupted
 from tests.support.commands import Command, in_one_process
 from tests.support.commands import ofcl as command
@@ -501,6 +501,48 @@ def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, 
     for one, two in zip(state["engine"]["clients"], other["engine"]["clients"], strict=True):
         assert_same(one["learner"], two["learner"])
         assert one["stream"]["taken"] == two["stream"]["taken"]
+
+
+@pytest.fixture
+def damaged(folders, monkeypatch):
+    """Two folders, a bad row in the first one; the settings of a run, and the mended file."""
+    monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
+    monkeypatch.setattr(watched_folder, "LOOK", 0.0)
+    values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05,
+              "min_clients": 1, "on_bad": "wait"}  # fmt: skip
+    streams = [f"watch:{folders / name}" for name in ("one", "two")]
+    good = (folders / "one" / "2.csv").read_text()
+    (folders / "one" / "2.csv").write_text(good.replace("\n", "\n1,x,a\n", 1))
+    return make_settings({**values, "streams": streams}), good
+
+
+def learned_by(events):
+    return [sum(e.samples for e in of_kind(events, Learned) if e.client == k) for k in (0, 1)]
+
+
+def test_one_bad_file_does_not_stop_the_other_clients(folders, damaged):
+    made, good = damaged
+    events = []
+    with pytest.raises(StreamError, match="client 0: '2.csv', line 2: .*ofcl resume"):
+        for event in Run(made, out=folders / "run"):
+            events.append(event)
+    (halted,) = of_kind(events, Halted)  # said once
+    assert halted.client == 0
+    assert "'2.csv', line 2: column 'v' is not a number" in halted.problem
+    assert learned_by(events) == [80, 160]  # the other one has learned everything
+    (folders / "one" / "2.csv").write_text(good)
+    result = ofcl.resume(folders / "run")
+    assert sum(part["samples"] for part in result.anytime) == 320
+
+
+def test_a_client_goes_on_when_its_file_is_mended(folders, damaged):
+    made, good = damaged
+    events = []
+    for event in Run(made, out=folders / "run"):
+        events.append(event)
+        if isinstance(event, Halted):
+            (folders / "one" / "2.csv").write_text(good)
+    assert learned_by(events) == [160, 160]
 
 
 @in_one_process

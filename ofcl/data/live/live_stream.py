@@ -24,7 +24,7 @@ from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.options import OnBad
 from ofcl.data.stream import Batch
 from ofcl.errors import OfclError
-from ofcl.events import Appeared, Event, Skipped
+from ofcl.events import Appeared, Event, Halted, Skipped
 from ofcl.state import State
 
 
@@ -40,6 +40,11 @@ class LiveStream:
         vocabulary: The labels of the run with their places; new labels are added.
         batch_size: The number of samples in a batch.
         on_bad: `stop` raises an error at a sample that cannot be used; `skip` leaves it out.
+        waits: Whether a feed that can be reread is looked at again after an error, instead of
+            raising it: perhaps its data have been mended.
+
+    Attributes:
+        damage: The error that the stream waits to see mended; None: there is none.
     """
 
     def __init__(
@@ -50,8 +55,11 @@ class LiveStream:
         vocabulary: Vocabulary,
         batch_size: int,
         on_bad: OnBad = "stop",
+        waits: bool = False,
     ) -> None:
         self.feed, self.form = feed, form
+        self.damage: StreamError | None = None
+        self._waits = waits and feed.rereads
         self._client, self._vocabulary = client, vocabulary
         self._batch_size, self._on_bad = batch_size, on_bad
         self._arrivals: Iterator[list[Sample]] | None = None
@@ -68,7 +76,18 @@ class LiveStream:
 
         True if the next batch is complete and its labels have places, or if the stream has ended.
         """
-        return self._take_in() and self._batch_has_places()
+        try:
+            ready = self._take_in() and self._batch_has_places()
+        except StreamError as error:
+            if not self._waits:
+                raise
+            if str(error) != str(self.damage):
+                self._notices.append(Halted(self._client, str(error)))
+            self.damage = error
+            return False
+        if ready:
+            self.damage = None
+        return ready
 
     def next_task(self) -> int | None:
         """Returns the task of the next batch; None when the stream has ended."""
