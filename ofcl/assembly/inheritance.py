@@ -109,7 +109,7 @@ def _check_memories(settings: Settings, start: Start) -> None:
 
 
 def _places(memory: dict[str, Any] | None) -> int:
-    """Counts the places of a memory up to its last sample; 0 without a memory."""
+    """Counts how many places a memory must have to hold these samples; 0 without a memory."""
     if memory is None or not len(memory["places"]):
         return 0
     return int(memory["places"].max()) + 1

@@ -24,7 +24,7 @@ _FORMS: TypeAdapter[SampleForm] = TypeAdapter(SampleForm)
 
 @dataclass(frozen=True)
 class Part:
-    """A run whose tasks were learned before.
+    """An earlier run: one of the chain of runs that a new run goes on from.
 
     Args:
         settings: The settings of that run, by name.
@@ -32,7 +32,7 @@ class Part:
         first: The number of its first task.
         tasks: The number of its tasks that were begun.
         went_on: Whether it went on from an earlier run, or from a model.
-        tested: Whether the run that goes on from it tests these tasks too.
+        tested: Whether the new run tests these tasks too.
     """
 
     settings: dict[str, Any]
@@ -53,7 +53,7 @@ class Start:
         settings: Settings of the earlier run, by name; of a model alone, those that came with it.
         labels: The labels that are known; the place of a label is its class.
         form: The form of the samples.
-        parts: The runs that learned all this, one after the other; empty for a model alone.
+        parts: The earlier runs that learned all this, in order; empty for a model alone.
         model: The named tensors of the global model. Empty in a run that is resumed, as its
             checkpoint has the model.
         server: The state of the server; None: the model alone is taken over.
@@ -85,10 +85,10 @@ class Start:
         return (self.form.mean, self.form.std) if isinstance(self.form, ImageForm) else None
 
     def with_tested(self, tested: Sequence[bool]) -> Start:
-        """Returns the same start, in which each part says whether it is tested in the new run.
+        """Returns the same start with each earlier run marked as tested in the new run, or not.
 
         Args:
-            tested: Whether each part is tested.
+            tested: For each earlier run, whether it is tested.
         """
         pairs = zip(self.parts, tested, strict=True)
         return replace(self, parts=tuple(replace(part, tested=flag) for part, flag in pairs))

@@ -36,7 +36,9 @@ def first_known(known: State | None, start: Start | None) -> tuple[Pattern, Voca
 def tests_of_start(
     start: Start, labels: Sequence[str], vocabulary: Vocabulary
 ) -> tuple[list[Event], list[str]]:
-    """Finds the tests of the earlier run that were made on as many samples of each class.
+    """Finds the earlier run's tests that can be compared with those of the new run.
+
+    These are the tests that had, for every class, as many samples as the new run's test has.
 
     Args:
         start: What the run goes on from.

@@ -43,7 +43,7 @@ def risk_curve(unsure: np.ndarray, right: np.ndarray) -> Curve:
 
 
 def threshold_for(curve: Curve, error: float) -> float:
-    """Finds up to which value of unsureness a model may answer, to err at most so often.
+    """Finds the largest unsureness at which a model may answer and still keep below an error.
 
     Validation samples are few, so the share of errors among them must be so small that the true
     share is below the allowed one with a confidence of 95 % (Wilson's upper bound).

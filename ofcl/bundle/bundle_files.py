@@ -153,10 +153,10 @@ def read_zip(content: bytes) -> Bundle:
 
 
 def _checked(read: Callable[[str], bytes]) -> Bundle:
-    """Puts a bundle together from its files.
+    """Puts a bundle together from its files, and checks that they belong together.
 
     Args:
-        read: Returns the content of the file of a name.
+        read: Reads one of the bundle's files, by its name.
     """
     try:
         description = from_json(read(DESCRIPTION).decode())
@@ -191,7 +191,7 @@ def _file_of_folder(path: Path, most: int) -> bytes:
 
 
 def _file_of_zip(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Reads a file of a bundle's zip, and never more than the zip says of its size."""
+    """Reads a file of a bundle's zip; refuses one that unpacks to more bytes than it states."""
     try:
         entry = archive.getinfo(name)
     except KeyError:

@@ -192,7 +192,9 @@ class TrainedModel:
             measure: Whether uncertainty is measured too.
         """
         parts = torch.split(inputs, forward_size(self.device))
-        return _joined([self._answer_batch(part, measure) for part in parts], len(self.labels))
+        return joined_answers(
+            [self._answer_batch(part, measure) for part in parts], len(self.labels)
+        )
 
     def _answer_batch(self, inputs: Tensor, measure: bool) -> Answers:
         """Answers one batch of prepared samples."""
@@ -215,7 +217,7 @@ class TrainedModel:
         given = collect(x, self.description.samples)
         batches = self._inputs(given.samples, progress)
         parts = [self._answer_batch(inputs, measure) for inputs in batches]
-        return _joined(parts, len(self.labels)), given.single
+        return joined_answers(parts, len(self.labels)), given.single
 
     def _inputs(self, samples: Sequence[Any], progress: Progress) -> Iterator[Tensor]:
         """Yields the network's inputs, batch by batch: only one batch is decoded at a time."""
@@ -303,8 +305,13 @@ def _numpy(values: Tensor) -> np.ndarray:
     return found
 
 
-def _joined(parts: list[Answers], classes: int) -> Answers:
-    """Puts the answers of several batches together; without any, they are empty."""
+def joined_answers(parts: list[Answers], classes: int) -> Answers:
+    """Puts the answers to several batches together.
+
+    Args:
+        parts: The answers to each batch; if there is none, the result has no samples.
+        classes: The number of classes.
+    """
     if not parts:
         return Answers(np.empty((0, classes), dtype=np.float32), np.empty(0, dtype=np.float32))
     return Answers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -1,4 +1,7 @@
-"""Answers to lots of samples: label, probability, uncertainty; no label where it is unsure."""
+"""Answers to samples, lot by lot (`input_rows.Lot`): label, probability, uncertainty.
+
+A model may abstain: it gives no label where it is too unsure.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ BY = ("probability", "uncertainty")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The samples to which a model gives no label.
+    """The rule by which a model gives no label, and how often it then errs on validation data.
 
     Args:
-        by: `probability` or `uncertainty`.
-        threshold: How unsure it may be about a sample that it answers, as in `Curve`.
-        coverage: The share of the validation samples that it answers.
-        error: The share of these answers that is wrong.
-        samples: The number of the validation samples.
+        by: What tells how unsure the model is: `probability` or `uncertainty`.
+        threshold: The largest unsureness (`unsureness`) at which a sample still gets a label.
+        coverage: The share of the validation samples that get a label.
+        error: The share of these labels that is wrong.
+        samples: The number of validation samples.
     """
 
     by: str
@@ -55,7 +58,7 @@ class Abstention:
 
 @dataclass(frozen=True)
 class Asked:
-    """The columns that are asked for.
+    """The columns of the answers that the user asks for.
 
     Args:
         measure: Whether uncertainty is measured.
@@ -85,7 +88,7 @@ class Asked:
 
 
 class Ready(NamedTuple):
-    """A lot whose samples are the network's inputs, without those that cannot be used."""
+    """A decoded lot: its usable samples, and the same as the network's inputs."""
 
     lot: Lot
     tensor: Tensor | None
@@ -136,15 +139,15 @@ def curve_of(answers: Answers, classes: np.ndarray, by: str) -> Curve:
 
 
 def prepare_lots(model: TrainedModel, lots: Iterable[Lot], damage: Damage) -> Iterator[Ready]:
-    """Decodes lots; the next one is decoded while the caller works on the last.
+    """Decodes lots one after the other; the next is decoded while the caller works on this one.
 
     Args:
         model: The model that will answer them.
-        lots: The lots.
-        damage: Samples that cannot be used are reported to it.
+        lots: Samples that are not decoded yet.
+        damage: Collects the samples that cannot be decoded; they are left out.
 
     Yields:
-        The lots without samples that cannot be used, and the network's inputs.
+        Each lot without the samples that are left out, and the network's inputs.
     """
     remaining = iter(lots)
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from ofcl.bundle.trained_model import Answers, TrainedModel
+from ofcl.bundle.trained_model import Answers, TrainedModel, joined_answers
 from ofcl.compute.batching import forward_size
 from ofcl.data.options import Damage, OnBad, Progress, no_progress
 from ofcl.inference.answering import Asked, answer_rows, prepare_lots
@@ -71,7 +71,7 @@ def answer_labelled(
             parts.append(answers)
             rows += ready.lot.inputs
     classes = np.array([place[chosen.labels[row]] for row in rows], dtype=np.int64)
-    return _together(parts, len(model.labels)), classes, damage
+    return joined_answers(parts, len(model.labels)), classes, damage
 
 
 def evaluate_own(
@@ -92,13 +92,6 @@ def evaluate_own(
         model.answer_prepared(test.inputs(rows).to(model.device), measure=measure)
         for rows in progress(pieces, "evaluating")
     ]
-    answers = _together(parts, len(model.labels))
+    answers = joined_answers(parts, len(model.labels))
     hits = hits_of_tasks(left.classes, answers.classes, left.rows_of_clients)
     return evaluate(test.name, model.labels, answers, left.classes, hits, unknown=test.unknown)
-
-
-def _together(parts: list[Answers], classes: int) -> Answers:
-    """Puts answers together; without any, they are empty."""
-    if not parts:
-        return Answers(np.empty((0, classes), dtype=np.float32), np.empty(0, dtype=np.float32))
-    return Answers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

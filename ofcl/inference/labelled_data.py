@@ -12,10 +12,9 @@ import numpy as np
 from ofcl.bundle.given_samples import collect
 from ofcl.data.files.arrays import image_arrays, pixel_unit, read_arrays
 from ofcl.data.files.cells import read_label
-from ofcl.data.files.columns import LABEL_NAMES, find_name
+from ofcl.data.files.columns import find_label
 from ofcl.data.files.labels import whole_numbers
 from ofcl.data.files.tables import read_table, table_format
-from ofcl.data.files.whole_table import Table
 from ofcl.data.loading import read_raw
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Damage, Reading
@@ -92,11 +91,11 @@ class Labelled:
         return replace(self, samples=samples, labels=labels, where=where)
 
     def lots(self, size: int, damage: Damage) -> Lots:
-        """Cuts the samples into lots; each is called by its row.
+        """Cuts the samples into lots, which go through a model one after the other.
 
         Args:
-            size: The number of samples of a lot.
-            damage: Samples that cannot be used are reported to it.
+            size: The number of samples in a lot.
+            damage: Is handed on with the lots; collects samples that cannot be decoded.
         """
 
         def read() -> Iterator[Lot]:
@@ -271,7 +270,7 @@ def _table_parts(path: Path, form: SampleForm, how: Reading) -> dict[str, Piece]
         where: list[str] = []
         for file in some:
             table = read_table(file, damage)
-            label = _label_column(table, how)
+            label = find_label(table, how)
             for n, line in enumerate(table.lines):
                 row = {name: values[n] for name, values in table.columns.items()}
                 place = f"'{file.name}', line {line}"
@@ -285,18 +284,6 @@ def _table_parts(path: Path, form: SampleForm, how: Reading) -> dict[str, Piece]
         notes = damage.notes(path.name)
         pieces[part] = Piece("rows", rows, whole_numbers(labels), notes, where)
     return pieces
-
-
-def _label_column(table: Table, how: Reading) -> str:
-    """Finds the column of the labels: the one that is named, else by its name."""
-    label = how.label or find_name(table, LABEL_NAMES)
-    if label is None:
-        raise OfclError(
-            f"'{table.name}' has the columns {', '.join(table.columns)}: which one is the label? "
-            "Name it with --label"
-        )
-    table.column(label)
-    return label
 
 
 def _first(paths: dict[str, Path], names: Sequence[str]) -> Path | None:

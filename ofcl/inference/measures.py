@@ -206,7 +206,7 @@ def calibration(probabilities: np.ndarray, classes: np.ndarray) -> tuple[float |
 
 
 def error_at(curve: Curve, coverage: float) -> float | None:
-    """Returns the error if only so many of the samples are answered, those that are surest.
+    """Returns the error if only a share of the samples is answered: those the model is surest of.
 
     Args:
         curve: Errors against coverage.

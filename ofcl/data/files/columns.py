@@ -73,6 +73,26 @@ class Meaning:
         return read(row.get(name), name)
 
 
+def find_label(table: Table, how: Reading) -> str:
+    """Finds the column of the labels: the one that the options name, else by its name.
+
+    Args:
+        table: The table.
+        how: The options of reading.
+
+    Raises:
+        OfclError: The named column does not exist, or no column is called like a label.
+    """
+    label = how.label or find_name(table, LABEL_NAMES)
+    if label is None:
+        raise OfclError(
+            f"'{table.name}' has the columns {', '.join(table.columns)}: which one is the label? "
+            "Name it with --label"
+        )
+    table.column(label)
+    return label
+
+
 def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     """Finds the columns of the label and of the sample: by the options, else by names and values.
 
@@ -85,13 +105,7 @@ def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     Raises:
         OfclError: A named column does not exist, or it is not clear what the columns mean.
     """
-    label = how.label or find_name(table, LABEL_NAMES)
-    if label is None:
-        raise OfclError(
-            f"'{table.name}' has the columns {', '.join(table.columns)}: which one is the label? "
-            "Name it with --label"
-        )
-    table.column(label)
+    label = find_label(table, how)
     if label == how.text or label in how.columns:
         raise OfclError(
             f"'{label}' is the label of '{table.name}'; it cannot be learnt from itself"

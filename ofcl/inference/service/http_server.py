@@ -89,7 +89,9 @@ def run_server(
 
 
 def _impatient(seconds: float) -> Callable[..., H11Protocol]:
-    """Makes connections that are closed if they send no request; uvicorn would wait for ever.
+    """Makes the protocol of connections, which closes those that send no request in time.
+
+    Uvicorn itself would wait for ever.
 
     Args:
         seconds: The time for the headers of a request; up to twice that may pass.
