@@ -191,7 +191,13 @@ def _file_of_folder(path: Path, most: int) -> bytes:
 
 
 def _file_of_zip(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Reads a file of a bundle's zip; refuses one that unpacks to more bytes than it states."""
+    """Reads a file of a bundle's zip: at most as many bytes as the zip states, which are checked.
+
+    Args:
+        archive: The zip file.
+        name: The name of the file in it.
+        most: The largest size that such a file can have.
+    """
     try:
         entry = archive.getinfo(name)
     except KeyError:

@@ -88,7 +88,7 @@ class Asked:
 
 
 class Ready(NamedTuple):
-    """A decoded lot: its usable samples, and the same as the network's inputs."""
+    """A lot's usable samples, and the same as the network's inputs; None: there are none."""
 
     lot: Lot
     tensor: Tensor | None

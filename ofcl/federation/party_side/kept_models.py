@@ -78,7 +78,7 @@ class KeptModels:
         self._run, self._made, self._clients, self._vocabulary = run, made, clients, vocabulary
 
     def arrived(self, request: Request, client: Client) -> None:
-        """Checks an arriving global model, and keeps a copy of the model that it will replace.
+        """Checks an arriving global model; keeps the party's own model, which it may replace.
 
         Args:
             request: The server's request.
