@@ -151,7 +151,7 @@ class LocalEngine:
         Args:
             busy: The numbers of the clients that have something to learn, or would have.
         """
-        streams = [self._clients[number].stream for number in sorted(busy)]
+        streams = [client.stream for client in self._clients if client.number in busy]
         damages = [stream.damage if isinstance(stream, LiveStream) else None for stream in streams]
         return None if None in damages else damages[0]
 
