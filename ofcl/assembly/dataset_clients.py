@@ -20,6 +20,7 @@ from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.assembly.start import Start
 from ofcl.assembly.take_over import relabelled, take_over
+from ofcl.assembly.unused_settings import find_unused
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
@@ -62,6 +63,8 @@ def dataset_participants(
     classes = {c for share in shares for task in share.tasks for c in task}
     check_run(settings, dataset, len(classes | set(range(len(start.labels) if start else 0))))
     warnings = [*dataset.notes, *find_oddities(settings, shares)]
+    if not again:
+        warnings += find_unused(asked, settings, dataset.kind)
     fingerprint = dataset.fingerprint()
     dataset = dataset.to(find_device(settings.device))
     if start is not None:

@@ -39,6 +39,7 @@ class Participants:
         fitted: The settings that were chosen for the data, in a line; empty: none was.
         start: What the run goes on from; None: it begins anew.
         events: Events of earlier runs that count in this one too.
+        remarks: Gives lines for the user when the run has ended.
     """
 
     settings: Settings
@@ -56,6 +57,7 @@ class Participants:
     fitted: str = ""
     start: Start | None = None
     events: list[Event] = field(default_factory=list)
+    remarks: Callable[[], list[str]] = list
 
     @property
     def labels(self) -> tuple[str, ...]:

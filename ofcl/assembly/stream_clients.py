@@ -19,8 +19,10 @@ from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.assembly.start import Start
+from ofcl.assembly.stream_remarks import describe_end
 from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
 from ofcl.assembly.take_over import take_over
+from ofcl.assembly.unused_settings import find_unused
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
@@ -113,6 +115,8 @@ def stream_participants(
     events: list[Event] = []
     new = not streams and not standardised and known is None  # a resumed run knows its first rows
     warnings = _oddities(settings, pattern, by_name=new)
+    if known is None:
+        warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
         take_over(start, clients, server, settings.seed)
     if start is not None and known is None:
@@ -132,6 +136,9 @@ def stream_participants(
         sample_form=lambda: form_of_streams(settings, live, pattern, start),
         start=start,
         events=events,
+        remarks=lambda: describe_end(
+            settings, clients, vocabulary.labels, (sample.label for sample in samples())
+        ),
     )
 
 

@@ -10,6 +10,7 @@ import typer
 
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.going_on import make_continued
+from ofcl.assembly.stream_remarks import find_late_files
 from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import drive
 from ofcl.cli.run_names import default_out
@@ -98,7 +99,11 @@ def run(
         str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="At most N mini-batches per client and task: a quick try.")
+        int | None,
+        typer.Option(
+            help="Learn at most N mini-batches per client and task: a quick try. Tests are whole: "
+            "A stays comparable; --set test_per_class=N makes them smaller."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run directory; default: a new one in runs/.")
@@ -157,6 +162,8 @@ def resume(
     result = RunDirectory(directory).result()
     if result is not None:
         err_console.print(f"{directory} is finished", highlight=False)
+        for line in find_late_files(RunDirectory(directory)):
+            warn(line)
         started = None
     else:
         load = Loader(track_progress, say)

@@ -40,6 +40,9 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
         for event in started:
             shown.show(event)
             trackers.show(event)
+    if not quiet:
+        for line in started.participants.remarks():
+            err_console.print(line, highlight=False, markup=False, soft_wrap=True)
     return started.result()
 
 

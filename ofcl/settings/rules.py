@@ -53,21 +53,25 @@ def check_combination(settings: Settings) -> None:
             f"min_clients = {settings.min_clients} of {clients} clients: no round could "
             "ever happen; lower min_clients or add clients"
         )
-    given = _given(settings)
+    others = given(settings)
     if not settings.streams:
         if settings.on_bad == "wait":
             raise OfclError("on_bad = 'wait' is for watched folders; use 'stop' or 'skip'")
-        if unused := [name for name in STREAMS_ONLY if name in given]:
+        if unused := [name for name in STREAMS_ONLY if name in others]:
             raise OfclError(f"{unused[0]} is for streams; without --stream it would do nothing")
         return
-    if unused := [name for name in DATASETS_ONLY if name in given]:
+    if unused := [name for name in DATASETS_ONLY if name in others]:
         raise OfclError(f"{unused[0]} is for datasets; with --stream it would do nothing")
     if settings.clients not in (clients, _default("clients")):
         raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")
 
 
-def _given(settings: Settings) -> set[str]:
-    """Names the settings with a value that is neither the default nor the protocol's."""
+def given(settings: Settings) -> set[str]:
+    """Names the settings with a value that is neither the default nor the protocol's.
+
+    Args:
+        settings: The settings.
+    """
     of_protocol = preset(settings.protocol)
     return {
         name

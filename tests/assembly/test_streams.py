@@ -400,6 +400,29 @@ def test_watched_folders(folders):
 
 
 @in_one_process
+def test_the_end_of_a_run_says_who_knows_what_and_names_files_that_come_later(folders):
+    (folders / "test.csv").write_text("u,v,label\n0,0,a\n3,-1,b\n9,9,never seen\n")
+    for name in ("2.csv", "3.csv"):
+        (folders / "two" / name).unlink()
+    code, _, err = command(*shell(folders, folders / "run", "--idle", "0.2",
+                                  "--test", folders / "test.csv"))  # fmt: skip
+    assert code == 0, err
+    for line in (
+        "client 0 has seen 'a', 'b', 'c', 'd'",
+        "client 1 has seen 'a', 'b'",
+        "test classes that have come to nobody, and are not tested: 'never seen'",
+        "watched folders ended after 0.2 s without a new file (--idle)",
+    ):
+        assert line in err
+    code, _, err = command("resume", folders / "run")
+    assert "not learned" not in err
+    write(folders / "two", "late", 7, "ab")
+    code, _, err = command("resume", folders / "run")
+    assert code == 0
+    assert f"came after the end of '{folders / 'two'}': late.csv. Learn it with: ofcl run" in err
+
+
+@in_one_process
 def test_the_columns_of_test_data_are_found_by_their_names(folders):
     content = (folders / "one" / "3.csv").read_text().splitlines()
     turned = [",".join(line.split(",")[::-1]) for line in content]

@@ -153,6 +153,24 @@ class _Watch:
         return sorted(settled)
 
 
+def changed_files(folder: Path, read: Mapping[str, list[int]]) -> list[str]:
+    """Lists the files in a folder that were never read, or have changed since.
+
+    Args:
+        folder: The folder.
+        read: For each file that was read, a list that begins with its stamp at that time.
+
+    Returns:
+        The names of the files, sorted.
+    """
+    found = []
+    for path in visible_files(str(folder)):
+        name, status = os.path.relpath(path, folder), os.stat(path)
+        if name not in read or read[name][:2] != [status.st_size, status.st_mtime_ns]:
+            found.append(name)
+    return sorted(found)
+
+
 def visible_files(folder: str) -> Iterator[str]:
     """Yields the paths of the files below a folder, at any depth.
 
