@@ -63,7 +63,7 @@ def dataset_participants(
     classes = {c for share in shares for task in share.tasks for c in task}
     check_run(settings, dataset, len(classes | set(range(len(start.labels) if start else 0))))
     warnings = [*dataset.notes, *find_oddities(settings, shares)]
-    if not again:
+    if start is None and not again:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     fingerprint = dataset.fingerprint()
     dataset = dataset.to(find_device(settings.device))

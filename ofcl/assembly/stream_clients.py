@@ -115,7 +115,7 @@ def stream_participants(
     events: list[Event] = []
     new = not streams and not standardised and known is None  # a resumed run knows its first rows
     warnings = _oddities(settings, pattern, by_name=new)
-    if known is None:
+    if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
         take_over(start, clients, server, settings.seed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ofcl.client import Client
 from ofcl.data.live.feeds import WATCH
 from ofcl.data.live.watched_folder import changed_files
@@ -30,10 +32,11 @@ def describe_end(
     lines = []
     if tested := set(tested):
         for client in clients:
-            classes = sorted({c for task in client.classes_of_tasks for c in task})
-            lines.append(f"client {client.number} has seen {quote_labels(labels, classes)}")
+            classes = np.array(sorted({c for task in client.classes_of_tasks for c in task}))
+            names = quote_labels(labels, classes) if len(classes) else "no class"
+            lines.append(f"client {client.number} has seen {names}")
         if missing := tuple(sorted(tested - set(labels))):
-            names = quote_labels(missing, range(len(missing)))
+            names = quote_labels(missing, np.arange(len(missing)))
             lines.append(f"test classes that have come to nobody, and are not tested: {names}")
     if settings.idle is not None and any(name.startswith(WATCH) for name in settings.streams):
         lines.append(

@@ -45,7 +45,7 @@ def _conditions(
             method.policy is not None, ("memory", "memory_age", "memory_days", "replay_ratio"),
         ),
         "vectors": (kind == "vector", ("noise_std", "noise_copies")),
-        "images": (kind == "image", ("perturbations", "pixels", "interpolation", "image_size")),
+        "images": (kind == "image", ("pixels", "interpolation", "image_size")),
         "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
         "method = 'mfcl'": (
