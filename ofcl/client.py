@@ -81,11 +81,13 @@ class Sharing:
         class_counts: Whether an update tells how many samples of each class there were.
         mixing: The share of the global model in the model that a client goes on with.
         batchnorm: What happens to BatchNorm statistics. `average`: they are averaged like
-            parameters. `reset`: they are never sent, and the global ones (0 and 1) are mixed in.
+            parameters. `reset`: they are never sent; in the global model they are always 0 and
+            1, which are mixed in like parameters.
             `local`: each client keeps its own.
         privacy: How updates are clipped and made noisy; None: they are sent as they are.
-        features: Whether a survey tells the sums of the features of its memory, class by class; if
-            not, it tells zeros.
+        features: Whether a client reports the sums of the features of its remembered samples, class
+            by class, when the server asks for them (`classifier = "nearest-mean"`); if not, it
+            reports zeros.
     """
 
     class_counts: bool = False

@@ -44,10 +44,10 @@ def dataset_participants(
         settings: The run's settings.
         dataset: The data; None: the dataset that the settings name.
         load: Loads the dataset that the settings name; None: a new loader that reports nothing.
-        elsewhere: Whether other processes make the clients (`ClientFactory`); then none is made
-            here.
-        start: What the run goes on from; None: it begins anew.
-        again: Whether the run is resumed.
+        elsewhere: Whether the clients are in other processes, which make them by `ClientFactory`;
+            then only the server is made here.
+        start: The earlier run or model that this run goes on from (`--from`); None: it begins anew.
+        again: Whether this run itself was stopped and is resumed, with or without a `start`.
     """
     check_settings(settings)
     if start is not None:

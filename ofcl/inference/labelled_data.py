@@ -287,5 +287,5 @@ def _table_parts(path: Path, form: SampleForm, how: Reading) -> dict[str, Piece]
 
 
 def _first(paths: dict[str, Path], names: Sequence[str]) -> Path | None:
-    """Returns the path with the first of some names that is there; None: there is none."""
+    """Returns the path of the first of `names` that `paths` has; None: it has none of them."""
     return next((paths[name] for name in names if name in paths), None)

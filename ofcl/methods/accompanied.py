@@ -44,14 +44,14 @@ class Accompanied:
         return self._alone.memory
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Lets both learn a mini-batch.
+        """Lets the client's learner and the one that learns alone learn a mini-batch.
 
         Args:
             batch: The mini-batch.
             current: The classes of its task that have been seen so far.
 
         Returns:
-            The measurement of the client's learner.
+            The measurement (3,) of the client's learner, as `methods.learner.measured` makes it.
         """
         measurement = self._learner.learn(batch, current)
         if self.complete:

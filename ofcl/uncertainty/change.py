@@ -67,7 +67,7 @@ class Change(ABC):
             generator: The generator to draw from.
 
         Returns:
-            As `apply`.
+            The changed samples, (n, …); of a `Perturbation`, its copies (views, n, …).
         """
         return self.apply(x, self.draw(x.shape, generator).to(x.device))
 

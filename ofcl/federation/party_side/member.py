@@ -96,7 +96,7 @@ class Member:
         return self._answer_request(message) if "request" in message else self._introduce()
 
     def _introduce(self) -> Flat:
-        """Gives the introduction of this party, after the audit file has named its fields."""
+        """Writes the fields of this party's introduction to the audit file, and returns it."""
         introduction = Introduction(self._party, self._source.labels, self._source.samples())
         answer = flatten(pack(introduction))
         self._audit.write(answer, what="introduction")
