@@ -39,6 +39,7 @@ def demo(
         "\nNext, for example (with .venv/bin on the path: source .venv/bin/activate):\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"
         "  ofcl run demo --method loss --set label_noise=0.2\n"
+        f"  ofcl evaluate {folder / 'cbr'} --page evaluation.html\n"
         "  ofcl compare runs\n"
         "  ofcl list settings",
         highlight=False,
