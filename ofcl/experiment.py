@@ -14,12 +14,13 @@ from ofcl.assembly.dealing import Loader
 from ofcl.assembly.going_on import read_start
 from ofcl.assembly.inheritance import Data, inherited
 from ofcl.assembly.make_bundle import build_bundle
+from ofcl.assembly.saved_models import SavedModels
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.start import Start, start_from_json
 from ofcl.assembly.stream_clients import TestSamples
 from ofcl.assembly.versions import made_with
-from ofcl.bundle.bundle_files import Bundle, write_folder
-from ofcl.bundle.open_bundle import FINAL, OF_TASKS, keep_newest, open_bundle
+from ofcl.bundle.bundle_files import Bundle
+from ofcl.bundle.open_bundle import open_bundle
 from ofcl.bundle.trained_model import TrainedModel
 from ofcl.client import Client
 from ofcl.compute.devices import cpu_threads
@@ -36,15 +37,12 @@ from ofcl.settings.rules import check_noise
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.stopping import Interrupted, Stopped, stop_requested
-from ofcl.storage.atomic_files import explained
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
-
-MODELS_OF_STREAMS = 2  # of task ends and of checkpoints, which a run over streams keeps
 
 
 class Run:
@@ -180,12 +178,15 @@ class Run:
         """
         self._record, self._resumed = RunRecord(self.directory), False
         self._timer = SaveTimer(settings.checkpoint_every)
-        self._model_of_round = 0  # the round of the last model that was saved with a checkpoint
         self._stop = threading.Event()
         self._stage = stage
         prepared = stage.prepare(settings, known, Hooks(self._pause, self.save, tell))
         self.participants, self.engine = prepared.participants, prepared.engine
         self.settings, self.warnings = self.participants.settings, self.participants.warnings
+        folder = self.directory.path if self.directory is not None else None
+        self._models = SavedModels(
+            folder, self.server, self.bundle, endless=bool(self.settings.streams)
+        )
         self.batches, self.fitted = self.participants.batches, self.participants.fitted
 
     def _go_back_to(self, checkpoint: Checkpoint) -> None:
@@ -243,9 +244,7 @@ class Run:
         if self.directory is not None:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             learned_together = self.server.round > 0
-            if self._has_model():
-                with explained(self.directory.path):
-                    write_folder(self.bundle(finished=True), self.directory.path / FINAL)
+            self._models.save_at_the_end()
             model = self.server.model | self.server.prototypes if learned_together else None
             self.directory.save_result(self.result(), model)
 
@@ -255,28 +254,8 @@ class Run:
         Args:
             task: The number of the task that a client has just been tested on.
         """
-        tested = self._record.summary.tested_by_all(self.settings.clients, task)
-        if self.directory is not None and tested and self._has_model():
-            self._save_model(f"task-{task + 1}")
-
-    def _has_model(self) -> bool:
-        """Tells whether the global model can be used: a round was held, and it has not diverged."""
-        values = self.server.model.values()
-        return self.server.round > 0 and all(bool(value.isfinite().all()) for value in values)
-
-    def _save_model(self, name: str) -> None:
-        """Saves the global model as it is now, in the run directory's folder of models.
-
-        Args:
-            name: A word, a hyphen and a number. Of streams, which may have no end, only the models
-                with the highest numbers stay, of each word.
-        """
-        assert self.directory is not None
-        folder = self.directory.path / OF_TASKS
-        with explained(self.directory.path):
-            write_folder(self.bundle(), folder / name)
-            if self.settings.streams:
-                keep_newest(folder, name.partition("-")[0], MODELS_OF_STREAMS)
+        if self._record.summary.tested_by_all(self.settings.clients, task):
+            self._models.save_at_task_end(task)
 
     def bundle(self, *, finished: bool = False) -> Bundle:
         """Makes the bundle of the global model as it is now: all that one needs to use it.
@@ -302,7 +281,7 @@ class Run:
         """
         if self.server.round == 0:
             raise OfclError("there was no round yet, so there is no global model to use")
-        if not self._has_model():
+        if not self._models.usable():
             raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle())
 
@@ -374,10 +353,7 @@ class Run:
         with self._timer.saving():
             if self._record.is_open():
                 self._record.save(self._state())
-                newer = self.server.round > self._model_of_round
-                if self.settings.streams and newer and self._has_model():
-                    self._model_of_round = self.server.round
-                    self._save_model(f"round-{self.server.round}")
+                self._models.save_with_checkpoint()
 
     def _state(self) -> State:
         """Gives the state of the engine, the server and the participants, for a checkpoint."""

@@ -13,6 +13,7 @@
     checks            what cannot work is refused, in one place
     make_learner, make_client, make_server    the parts of a run from its settings
     make_bundle       the bundle of a run's model; `versions`: what it was made with
+    saved_models      writes bundles to the run directory: at task ends, at the run's end
     participants      who takes part, and what is known of them
 
 Used by `experiment`, `federation`, `bench` and the rooms above them.
