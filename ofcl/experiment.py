@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +30,10 @@ from ofcl.data.live.sample import Feed, StreamError
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Evaluated, Event, Learned, TaskEnded
+from ofcl.own_parts.handed_over import hand_over_as
+from ofcl.own_parts.identity import check_identities, identities
+from ofcl.own_parts.kinds import is_path
+from ofcl.own_parts.permission import check_allowed, code_in
 from ofcl.privacy import epsilon
 from ofcl.server import Server
 from ofcl.settings.layers import make_settings
@@ -99,6 +103,7 @@ class Run:
                 known.form,
                 made_with(),
                 known.fingerprint,
+                identities(self.settings.model_dump()),
                 start=known.start.to_json() if known.start else None,
                 state=self._state() if known.start else None,
             )
@@ -117,6 +122,8 @@ class Run:
         stage: Stage | None = None,
         load: Loader | None = None,
         on_bad: str | None = None,
+        allow: Iterable[str] = (),
+        parts: Mapping[str, Any] | None = None,
     ) -> Run:
         """Opens a stopped run, to go on from its last checkpoint.
 
@@ -132,9 +139,15 @@ class Run:
             load: Loads the dataset that the settings name.
             on_bad: `stop` at samples of streams that cannot be read, `skip` them, or `wait`, from
                 now on; default: as the settings say.
+            allow: Paths to code that the run's settings name and that may be imported.
+            parts: Parts of the user's own that the run was given from Python, by their settings.
+
+        Raises:
+            OfclError: If the run uses code that was neither allowed nor given, or that has changed.
         """
         directory = RunDirectory(path)
         settings = directory.settings()
+        _take_parts(directory, settings, allow, parts or {})
         if on_bad is not None:
             if not settings.streams:
                 raise OfclError("on_bad can be changed for streams only: a dataset is read again")
@@ -245,7 +258,9 @@ class Run:
             self._save_pictures(self.server.task + 1, at_the_end=True)
             learned_together = self.server.round > 0
             self._models.save_at_the_end()
-            model = self.server.model | self.server.prototypes if learned_together else None
+            server = self.server
+            whole = server.model | server.prototypes | server.frozen
+            model = whole if learned_together else None
             self.directory.save_result(self.result(), model)
 
     def _save_model_of_task(self, task: int) -> None:
@@ -398,15 +413,24 @@ class Run:
         """
         if self.directory is None:
             return KeyboardInterrupt()
-        command = self._stage.resume_command(self.directory.path)
-        return Interrupted(f"stopped; go on with: {command}")
+        return Interrupted(f"stopped; go on with: {self._resume_command(self.directory.path)}")
 
     def _how_to_go_on(self) -> str:
         """Gives the end of an error message, which names the command to resume the run; or ""."""
         if self.directory is None:
             return ""
-        command = self._stage.resume_command(self.directory.path)
+        command = self._resume_command(self.directory.path)
         return f". All that was learned is saved; then: {command}"
+
+    def _resume_command(self, path: Path) -> str:
+        """Returns the command line that resumes this run, with the code that it must be allowed.
+
+        Args:
+            path: The run directory.
+        """
+        code = code_in(self.settings.model_dump()).values()
+        allowed = "".join(f" --allow {name}" for name in dict.fromkeys(code) if is_path(name))
+        return f"{self._stage.resume_command(path)}{allowed}"
 
 
 def run(
@@ -428,7 +452,8 @@ def run(
         start: The directory of an earlier run, or a model's bundle, from which this run goes on;
             None: it begins anew.
         settings: Any setting of `Settings`, by name; a run that goes on has those of the earlier
-            one where none is given.
+            one where none is given. A `model`, `loss`, `method`, `policy`, `score`, `augment`,
+            `optimizer` or `aggregation` may be a Python object (docs/parts.md).
 
     >>> result = run(dataset="digits", memory=50, tasks=2, clients=2, model="mlp", limit=10)
     >>> result.rounds, result.A > 70
@@ -467,6 +492,8 @@ def resume(
     dataset: Dataset | None = None,
     streams: Sequence[Feed | Items] = (),
     test: TestSamples = (),
+    allow: Iterable[str] = (),
+    **parts: Any,
 ) -> Result:
     """Goes on with a stopped run as if nothing had happened; of a finished one, reads the result.
 
@@ -475,12 +502,40 @@ def resume(
         dataset: The dataset, if the run was given one from Python.
         streams: The streams, if the run was given some from Python (`Run.resume`).
         test: The samples to test on, if the run was given some from Python.
+        allow: Paths to code that the run's settings name and that may be imported.
+        parts: Parts of your own that the run was given from Python, by the setting's name.
     """
     result = RunDirectory(path).result()
     if result is not None:
         return result
     tell = warnings.warn
-    return _finish(Run.resume(path, dataset, tell=tell, streams=streams, test=test))
+    given = Run.resume(
+        path, dataset, tell=tell, streams=streams, test=test, allow=allow, parts=parts
+    )
+    return _finish(given)
+
+
+def _take_parts(
+    directory: RunDirectory, settings: Settings, allow: Iterable[str], parts: Mapping[str, Any]
+) -> None:
+    """Takes the parts that a run was given from Python, and checks all parts that it names.
+
+    Args:
+        directory: The run directory.
+        settings: The run's settings.
+        allow: Paths to code that may be imported.
+        parts: The parts by their settings.
+    """
+    values = settings.model_dump()
+    named = code_in(values)
+    for kind, part in parts.items():
+        if kind not in named:
+            raise OfclError(f"'{directory.path}' was not given a {kind} of your own; leave it out")
+        if not isinstance(part, str):
+            hand_over_as(kind, named[kind], part)
+    given = {named[kind] for kind in parts}
+    check_allowed(values, {*allow, *given}, f"'{directory.path}'")
+    check_identities(directory.description().get("parts", {}), values)
 
 
 def _finish(started: Run) -> Result:

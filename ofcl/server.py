@@ -38,6 +38,7 @@ class Server:
         part: The server's part of a generative method; None: the method has none.
         surveys: Whether, at the end of a task, clients are asked for the features of their memories
             (`take_survey`).
+        frozen: The tensors of the model that never change, by name; they belong to a saved model.
         seed: The run's seed, for the draws of clients and for the outputs of new classes.
     """
 
@@ -54,12 +55,14 @@ class Server:
         clip_norm: float | None = None,
         part: ServerPart | None = None,
         surveys: bool = False,
+        frozen: Tensors | None = None,
         seed: int = 0,
     ) -> None:
         self.task, self._part = 0, part
         self.closing = False  # whether the closing round of the task is over
         self.model = {name: value.detach().clone() for name, value in model.items()}
         self.surveys = surveys
+        self.frozen = frozen or {}
         self.prototypes: Tensors = {}  # of the global model as it is now; {}: there are none
         self.round = 0
         self._attempt = 0  # rounds that were tried, with enough clients or not

@@ -38,13 +38,47 @@ class Update:
 def travelling(model: nn.Module, statistics: bool) -> Tensors:
     """Returns the tensors of a model that clients and server send to each other.
 
-    These are the parameters and, on request, BatchNorm's statistics; never BatchNorm's counters.
+    These are the parameters that learn and, on request, BatchNorm's statistics; never BatchNorm's
+    counters. What is frozen is the same everywhere and stays where it is.
 
     Args:
         model: The model. Its tensors are returned as they are, without a copy.
         statistics: Whether BatchNorm's means and variances are sent too.
     """
-    named: Tensors = dict(model.named_parameters())
+    named: Tensors = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if statistics:
-        named |= {n: b for n, b in model.named_buffers() if b.is_floating_point()}
+        still = frozen_layers(model)
+        named |= {
+            name: buffer
+            for name, buffer in model.named_buffers()
+            if buffer.is_floating_point() and name.rpartition(".")[0] not in still
+        }
     return {name: value.detach() for name, value in named.items()}
+
+
+def frozen(model: nn.Module) -> Tensors:
+    """Returns the tensors of a model that never change, and so never travel; often none.
+
+    Args:
+        model: The model. Its tensors are returned as they are, without a copy.
+    """
+    learning = travelling(model, statistics=True)
+    every: Tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {
+        name: value.detach()
+        for name, value in every.items()
+        if value.is_floating_point() and name not in learning
+    }
+
+
+def frozen_layers(model: nn.Module) -> set[str]:
+    """Names the layers of a model that have parameters of their own and learn none of them.
+
+    Args:
+        model: The model.
+    """
+    of_layers: dict[str, bool] = {}
+    for name, parameter in model.named_parameters():
+        layer = name.rpartition(".")[0]
+        of_layers[layer] = of_layers.get(layer, False) or parameter.requires_grad
+    return {layer for layer, learns in of_layers.items() if not learns}

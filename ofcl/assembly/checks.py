@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.dealing import task_lengths
 from ofcl.assembly.make_client import build_schedule
 from ofcl.assembly.resolve import find_device
 from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share
-from ofcl.errors import OfclError, unknown
-from ofcl.methods import METHODS
-from ofcl.models import ACGAN_NAME, MODELS, SMALLEST_SIDE
+from ofcl.errors import OfclError
+from ofcl.models import ACGAN_NAME, SMALLEST_SIDE, find_model
 from ofcl.settings.schema import Settings
+from ofcl.uncertainty.scores import find_score
 
 
 def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
@@ -34,7 +35,7 @@ def check_run(settings: Settings, dataset: Dataset, classes: int = 0) -> None:
             f"all; with closing_round = 'none' (protocol '{settings.protocol}') there is no such "
             "moment: --set closing_round=task"
         )
-    if METHODS[settings.method].policy is not None and settings.memory < classes:
+    if chosen_method(settings).policy is not None and settings.memory < classes:
         raise OfclError(
             f"memory = {settings.memory} is smaller than the number of classes ({classes}); "
             f"every class needs at least one place: set memory to {classes} or more"
@@ -50,12 +51,13 @@ def check_settings(settings: Settings) -> None:
     Args:
         settings: The run's settings as somebody gave them.
     """
-    if settings.method not in METHODS:
-        raise unknown("method", settings.method, METHODS)
-    if settings.model not in {*MODELS, "auto"}:
-        raise unknown("model", settings.model, [*MODELS, "auto"])
+    chosen_method(settings)
+    if settings.score is not None:
+        find_score(settings.score, settings.score_average)
+    if settings.model != "auto":
+        find_model(settings.model)
     find_device(settings.device)
-    if settings.replay_draw == "key" and METHODS[settings.method].score is None:
+    if settings.replay_draw == "key" and chosen_method(settings).score is None:
         raise OfclError(f"replay_draw = 'key' needs a method that scores, for example bi; not "
                         f"{settings.method}")  # fmt: skip
     if settings.engine == "flower" and (settings.label_noise or settings.input_noise):
@@ -73,7 +75,7 @@ def check_settings(settings: Settings) -> None:
                         "what comes to them, in its order")  # fmt: skip
     _check_classifier(settings)
     name = settings.method
-    if METHODS[name].generative is None:
+    if chosen_method(settings).generative is None:
         return
     if settings.streams:
         raise OfclError(f"{name} needs tasks that end for all clients; streams do not")
@@ -103,7 +105,7 @@ def _check_classifier(settings: Settings) -> None:
     """Raises an error if the settings' method cannot classify by the nearest mean."""
     if settings.classifier == "head":
         return
-    if METHODS[settings.method].policy is None:
+    if chosen_method(settings).policy is None:
         raise OfclError(
             "classifier = 'nearest-mean' needs remembered samples, of which "
             f"{settings.method} has none: use a method with a memory, for example cbr"
@@ -136,7 +138,7 @@ def _check_generator(settings: Settings, dataset: Dataset) -> None:
 
     A method with a memory makes no samples and is never refused.
     """
-    name, method = settings.method, METHODS[settings.method].generative
+    name, method = settings.method, chosen_method(settings).generative
     if method is None:
         return
     if dataset.kind != "image":
@@ -158,7 +160,7 @@ def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
         settings: The run's settings, resolved.
         shares: The clients' shares of a dataset.
     """
-    method, warnings = METHODS[settings.method], []
+    method, warnings = chosen_method(settings), []
     if _noisy_statistics(settings):
         warnings.append(
             "dp_noise also falls on the statistics of BatchNorm, which are small and suffer most; "

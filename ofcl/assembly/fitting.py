@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.data.dataset import Dataset
-from ofcl.methods import METHODS
 from ofcl.models import SMALLEST_SIDE
 from ofcl.settings.schema import Settings
 
@@ -98,7 +98,7 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
         Values by the names of settings.
     """
     values: dict[str, Any] = {"q": _between_rounds(extent)}
-    if METHODS[settings.method].generative is not None:
+    if chosen_method(settings).generative is not None:
         return values
     if "model" in settings.fit:
         values["model"] = _model(dataset, extent)

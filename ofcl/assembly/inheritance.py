@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.start import Start
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.sample_forms import TextForm
 from ofcl.errors import OfclError
-from ofcl.methods import METHODS
 from ofcl.settings.rules import DATASETS_ONLY, STREAMS_ONLY
 from ofcl.settings.schema import Settings
 
@@ -67,7 +67,7 @@ def check_start(settings: Settings, dataset: Dataset, start: Start) -> None:
     if settings.joint:
         raise OfclError("joint is a bound to compare with, from the first task on; a run that goes "
                         "on from another cannot be it")  # fmt: skip
-    if METHODS[settings.method].generative is not None:
+    if chosen_method(settings).generative is not None:
         raise OfclError(f"{settings.method} has all classes from the start and cannot go on from "
                         f"'{start.name}'; use a memory method, for example bi")  # fmt: skip
     for name in OF_THE_MODEL:

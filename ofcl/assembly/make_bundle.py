@@ -20,6 +20,7 @@ from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.evaluation.results import Result
 from ofcl.methods.nearest_mean import Classifier
 from ofcl.models.head import width
+from ofcl.own_parts.identity import identities
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 
@@ -73,11 +74,11 @@ def build_bundle(
             finished=finished,
             metrics={name: figures[name] for name in FIGURES},
             epsilon=epsilon,
-            made_with=made_with,
+            made_with=with_parts(settings, made_with),
             licence=settings.licence,
         ),
     )
-    bundle = Bundle(description, server.model | server.prototypes)
+    bundle = Bundle(description, server.model | server.prototypes | server.frozen)
     if not finished:
         return bundle
     curves = validation_curves(bundle, participants.clients)
@@ -135,6 +136,17 @@ def describe(
         uncertainty=_copies(settings, samples.kind),
         learned=learned,
     )
+
+
+def with_parts(settings: Settings, made_with: dict[str, Any]) -> dict[str, Any]:
+    """Adds the identity of a network of the user's own to what a model was made with.
+
+    Args:
+        settings: The run's settings.
+        made_with: The versions of ofcl, Python and PyTorch.
+    """
+    own = identities({"model": settings.model})
+    return {**made_with, "parts": own} if own else made_with
 
 
 def shareable(settings: Settings) -> dict[str, Any]:

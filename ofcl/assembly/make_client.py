@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.dealing import batch_limit, build_reading
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
@@ -20,7 +21,6 @@ from ofcl.data.scenario import Share
 from ofcl.data.stream import ArrayStream, Stream
 from ofcl.evaluation.held_out import HeldOut, HeldOutParts, Tested
 from ofcl.evaluation.joined_held_out import JoinedHeldOut
-from ofcl.methods import METHODS
 from ofcl.methods.accompanied import Accompanied
 from ofcl.methods.learner import Learner
 from ofcl.privacy import Privacy
@@ -94,7 +94,7 @@ def build_barrier(settings: Settings) -> Barrier:
         case "end":
             return "at-end"
         case "none":
-            generative = METHODS[settings.method].generative is not None
+            generative = chosen_method(settings).generative is not None
             return "after-test" if generative else "none"
 
 

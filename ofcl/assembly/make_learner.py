@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 from torch import nn
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.compute.optimizers import SGD, Adam
 from ofcl.data.dataset import Dataset
+from ofcl.errors import OfclError
 from ofcl.memory.memory import Memory
-from ofcl.methods import METHODS
 from ofcl.methods.augmentations import FlipAndRotate, FlipAndShift, Noise
 from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import Learner
-from ofcl.methods.losses import LOSSES, Contrast
+from ofcl.methods.losses import Contrast, find_loss
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.methods.replay import Replay
-from ofcl.models import MODELS, ModelSize
+from ofcl.models import ModelSize, find_model
+from ofcl.models.adapted import Adapted
 from ofcl.models.head import FEWEST_CLASSES, outputs
+from ofcl.own_parts.lookup import find_part
 from ofcl.seeds import derive, generator, private
-from ofcl.settings.schema import Settings
+from ofcl.settings.schema import NAMES, Settings
 from ofcl.uncertainty.change import Change, Perturbation
 from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
 from ofcl.uncertainty.scorer import Scorer
@@ -39,7 +44,7 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
         dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
     )
     with private(settings.seed, "model"):
-        model = MODELS[settings.model].build(size)
+        model = find_model(settings.model).build(size)
     # Images are faster with their channels last; modules without images do not mind.
     return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
@@ -54,7 +59,9 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
         model: The client's model.
     """
     learner: Learner
-    if (generative := METHODS[settings.method].generative) is not None:
+    if isinstance(model, Adapted):
+        model.seed(derive(settings.seed, "dropout", number))
+    if (generative := chosen_method(settings).generative) is not None:
         parts = generative_parts(settings, dataset, model, "generative", number)
         learner = generative.client(parts)
     else:
@@ -108,7 +115,7 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
     return Replay(
         model=model,
         optimizer=build_optimizer(settings, model),
-        loss=LOSSES[settings.loss],
+        loss=find_loss(settings.loss),
         memory=_memory(settings, dataset, number, model),
         generator=generator(settings.seed, "augmentation", number),
         steps=settings.steps,
@@ -120,7 +127,19 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         distillation=Distillation(model, settings.distil) if settings.distil else None,
         test_first=settings.test_first or bool(settings.streams),
         precision=getattr(torch, settings.precision),
+        capture=capturable(model, settings.optimizer),
     )
+
+
+def capturable(model: nn.Module, optimizer: str) -> bool:
+    """Says whether a GPU may replay a model's gradient steps from a graph.
+
+    Args:
+        model: The model.
+        optimizer: The name of its optimiser; one of a user's own may need the CPU in each step.
+    """
+    draws = isinstance(model, Adapted) and model.draws
+    return not draws and optimizer in NAMES["optimizer"]
 
 
 def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Memory | None:
@@ -132,7 +151,7 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
         number: The client's number, which is part of the seeds of its random generators.
         model: The client's model, by which samples are scored.
     """
-    policy = METHODS[settings.method].policy
+    policy = chosen_method(settings).policy
     if policy is None:
         return None
 
@@ -207,7 +226,16 @@ def build_augmentation(settings: Settings, dataset: Dataset) -> Change | None:
             return FlipAndShift(colours=settings.augment == "strong")
         case (("noise" | "strong"), "vector"):
             return Noise(settings.augment_noise)
-    return None
+    if settings.augment in NAMES["augment"]:
+        return None
+    part = find_part("augment", settings.augment, {})
+    change = part() if inspect.isclass(part) or inspect.isfunction(part) else part
+    if not isinstance(change, Change):
+        raise OfclError(
+            f"the augmentation '{settings.augment}' must be an ofcl.uncertainty.change.Change; it "
+            f"is a {type(change).__name__}"
+        )
+    return change
 
 
 def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimizer:
@@ -218,8 +246,28 @@ def build_optimizer(settings: Settings, model: nn.Module) -> torch.optim.Optimiz
         model: The client's model.
     """
     assert settings.lr is not None  # resolved
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not learning:
+        raise OfclError(f"the model '{settings.model}' has no parameter that learns")
     if settings.optimizer == "sgd":
-        return SGD(model.parameters(), lr=settings.lr)
-    if next(model.parameters()).is_cuda:  # there, a captured step counts on the device
-        return torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True, capturable=True)
-    return Adam(model.parameters(), lr=settings.lr)
+        return SGD(learning, lr=settings.lr)
+    if settings.optimizer != "adam":
+        return _own_optimizer(settings.optimizer, learning, settings.lr)
+    if learning[0].is_cuda:  # there, a captured step counts on the device
+        return torch.optim.Adam(learning, lr=settings.lr, fused=True, capturable=True)
+    return Adam(learning, lr=settings.lr)
+
+
+def _own_optimizer(name: str, parameters: list[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """Builds an optimiser of a user's own.
+
+    Args:
+        name: The name that the settings have.
+        parameters: The parameters that learn.
+        lr: The learning rate.
+    """
+    made = find_part("optimizer", name, {})(parameters, lr=lr)
+    if not isinstance(made, torch.optim.Optimizer):
+        raise OfclError(f"the optimizer '{name}' must make a torch.optim.Optimizer; it made a "
+                        f"{type(made).__name__}")  # fmt: skip
+    return made

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 
 from ofcl.aggregation import Aggregation, fedavg, median, trimmed_mean, weighted_fedavg
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
 from ofcl.data.dataset import Dataset
-from ofcl.methods import METHODS
 from ofcl.methods.learner import ServerPart
+from ofcl.own_parts.lookup import find_part
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
-from ofcl.update import travelling
+from ofcl.update import frozen, travelling
 
 
 def build_server(settings: Settings, dataset: Dataset) -> Server:
@@ -22,11 +23,13 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         dataset: The run's data, or a dataset without samples that has their form.
     """
     model = build_model(settings, dataset)
+    # Before a method's part, which may freeze the model.
+    initial, still = travelling(model, statistics=True), frozen(model)
     part: ServerPart | None = None
-    if (generative := METHODS[settings.method].generative) is not None:
+    if (generative := chosen_method(settings).generative) is not None:
         part = generative.server(generative_parts(settings, dataset, model, "server"))
     return Server(
-        travelling(model, statistics=True),
+        initial,
         aggregate=build_aggregation(settings),
         previous=settings.previous,
         previous_start=settings.previous_start,
@@ -35,6 +38,7 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         dropout=settings.dropout,
         clip_norm=settings.clip_norm,
         part=part,
+        frozen=still,
         surveys=settings.classifier == "nearest-mean",
         seed=settings.seed,
     )
@@ -59,3 +63,6 @@ def build_aggregation(settings: Settings) -> Aggregation:
             return median
         case "fedavg" | "fedprox":  # FedProx averages like FedAvg; its term is in the loss
             return fedavg
+        case name:
+            own: Aggregation = find_part("aggregation", name, {})
+            return own

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.fitting import fit
 from ofcl.data.dataset import Dataset
 from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError
-from ofcl.methods import METHODS
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.perturbations import choose_perturbations
 
@@ -76,7 +76,7 @@ def _model(settings: Settings, dataset: Dataset) -> str:
     """
     if settings.model != "auto":
         return settings.model
-    generative = METHODS[settings.method].generative
+    generative = chosen_method(settings).generative
     if generative is not None and generative.model is not None:
         return generative.model
     return "slim-resnet18" if dataset.kind == "image" else "mlp"

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.start import Part, Start, model_digest, start_from_json
 from ofcl.bundle.bundle_files import DESCRIPTION, is_bundle
@@ -15,7 +16,6 @@ from ofcl.bundle.open_bundle import FINAL, OF_TASKS
 from ofcl.data.sample_forms import ImageForm, SampleForm, VectorForm
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated
-from ofcl.methods import METHODS
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
@@ -90,7 +90,7 @@ def _check_can_go_on(path: str | Path, settings: Settings) -> None:
     if settings.joint:
         raise OfclError(f"'{path}' learned all tasks at once (joint), as a bound to compare with; "
                         "a run cannot go on from it")  # fmt: skip
-    if METHODS[settings.method].generative is not None:
+    if chosen_method(settings).generative is not None:
         raise OfclError(
             f"'{path}' was run with the method {settings.method}, whose generator has all classes "
             "from the start; a run can go on with a memory method, for example bi"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ofcl.methods import METHODS
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.settings.rules import given
 from ofcl.settings.schema import Settings
 
@@ -31,7 +31,7 @@ def _conditions(
     settings: Settings, kind: Literal["image", "vector"]
 ) -> dict[str, tuple[bool, tuple[str, ...]]]:
     """Lists what settings are for: in words, whether it is so here, and the settings' names."""
-    method, rule = METHODS[settings.method], settings.aggregation
+    method, rule = chosen_method(settings), settings.aggregation
     return {
         "split = 'dirichlet'": (settings.split == "dirichlet", ("alpha",)),
         "aggregation = 'fedprox'": (rule == "fedprox", ("mu", "proximal")),

@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from ofcl.bundle.description import Description
-from ofcl.errors import OfclError, unknown
-from ofcl.models import MODELS, ModelSize
+from ofcl.errors import OfclError
+from ofcl.models import ModelSize, find_model
 from ofcl.models.head import WEIGHT
 from ofcl.models.prototypes import COUNTS, PROTOTYPES, NearestMean
 from ofcl.seeds import private
 from ofcl.state import Tensors
-from ofcl.update import travelling
+from ofcl.update import frozen, travelling
 
 
 def build_network(description: Description, tensors: Tensors) -> nn.Module:
@@ -29,11 +29,10 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
         OfclError: If the network is unknown, or the weights are not those of such a network.
     """
     name = description.network.name
-    if name not in MODELS:
-        raise unknown("network", name, MODELS)
+    find_model(name)
     try:
         with torch.device("meta"):
-            planned = travelling(_build(description), statistics=True)
+            planned = _tensors(_build(description))
     except (RuntimeError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise OfclError(f"a network '{name}' of these sizes cannot be built ({error})") from None
     for key, plan in planned.items():
@@ -49,7 +48,7 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
             raise OfclError(f"its weight '{key}' has values that are no numbers")
     with private(0, "network"):  # the weights that it begins with are replaced
         module = _build(description)
-    own = travelling(module, statistics=True)
+    own = _tensors(module)
     with torch.no_grad():
         for key, value in own.items():
             value.copy_(tensors[key])
@@ -83,9 +82,14 @@ def _prototypes(description: Description, tensors: Tensors, features: int) -> Te
     return {PROTOTYPES: means, COUNTS: counts}
 
 
+def _tensors(module: nn.Module) -> Tensors:
+    """Returns all tensors of a network: those that have learned, and those that were frozen."""
+    return travelling(module, statistics=True) | frozen(module)
+
+
 def _build(description: Description) -> nn.Module:
     """Builds the network with weights of its own."""
     sizes, samples = description.network, description.samples
     mean, std = (tuple(getattr(samples, name, ())) for name in ("mean", "std"))
     size = ModelSize(samples.shape, sizes.outputs, sizes.width, sizes.hidden, mean, std)
-    return MODELS[sizes.name].build(size)
+    return find_model(sizes.name).build(size)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,6 +13,10 @@ from ofcl.bundle.bundle_files import Bundle, is_bundle, read_bundle, read_zip
 from ofcl.bundle.network import build_network
 from ofcl.bundle.trained_model import TextOptions, TrainedModel
 from ofcl.errors import OfclError
+from ofcl.own_parts.handed_over import hand_over_as
+from ofcl.own_parts.identity import check_identities
+from ofcl.own_parts.kinds import is_code
+from ofcl.own_parts.permission import check_allowed
 from ofcl.storage.encryption import Seal
 
 FINAL, OF_TASKS = "model", "models"
@@ -31,6 +37,8 @@ def load(
     embedder: str | None = None,
     cache: str | Path | None = None,
     key_file: str | Path | None = None,
+    model: Any = None,
+    allow: Iterable[str] = (),
 ) -> TrainedModel:
     """Loads a model that was learned.
 
@@ -44,9 +52,11 @@ def load(
             names.
         cache: The data folder in which vectors of texts are kept; None: they are not kept.
         key_file: The file of the key of an encrypted bundle.
+        model: The network of your own, if the model has one: what was given to `ofcl.run`.
+        allow: The path to its code, if that may be imported, instead of `model`.
 
     Raises:
-        OfclError: If there is no model, or it is damaged.
+        OfclError: If there is no model, it is damaged, or it names code that was not allowed.
 
     >>> import tempfile, ofcl
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +66,8 @@ def load(
     >>> (model.predict(digits.x_test[:50]) == digits.y_test[:50].numpy().astype(str)).mean() > 0.7
     np.True_
     """
-    bundle = find_bundle(Path(path), key_file)
+    bundle = find_bundle(Path(path), key_file, allow=None)
+    check_code(bundle, f"'{path}'", allow, model)
     texts = TextOptions(embedder, Path(cache) if cache is not None else None)
     try:
         return open_bundle(bundle, resize=resize, texts=texts).to(device)
@@ -98,16 +109,51 @@ def keep_newest(folder: Path, word: str, count: int) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def find_bundle(path: Path, key_file: str | Path | None = None) -> Bundle:
+def check_code(bundle: Bundle, name: str, allow: Iterable[str], model: Any = None) -> None:
+    """Raises an error if a bundle names code that nobody here has allowed, or that has changed.
+
+    Args:
+        bundle: The bundle, which may be anybody's.
+        name: What to call it in the message.
+        allow: Paths to code that may be imported.
+        model: The network of the user's own, as a Python object; None: it is not given.
+    """
+    network = bundle.description.network.name
+    given = () if model is None else (network,)
+    if model is not None:
+        if not is_code(network):
+            raise OfclError(f"{name} has the network {network}; leave out model")
+        hand_over_as("model", network, model)
+    check_allowed({"model": network}, (*allow, *given), name)
+    saved = bundle.description.learned.made_with.get("parts", {})
+    known = (
+        {kind: line for kind, line in saved.items() if kind == "model"} if is_code(network) else {}
+    )
+    check_identities(known, {"model": network})
+
+
+def find_bundle(
+    path: Path, key_file: str | Path | None = None, *, allow: Iterable[str] | None = ()
+) -> Bundle:
     """Finds and reads the bundle that a path stands for.
 
     Args:
         path: A run directory, a party's folder, or a bundle as a folder or zip file.
         key_file: The file of the key of an encrypted bundle.
+        allow: Paths to code that may be imported when the bundle is opened; None: it is not opened,
+            or the caller asks `check_code` before.
 
     Raises:
-        OfclError: If there is no bundle, or it is damaged.
+        OfclError: If there is no bundle, it is damaged, or it names code that was not allowed.
     """
+    bundle = _find(path, key_file)
+    if allow is not None:
+        check_code(bundle, f"'{path}'", allow)
+    return bundle
+
+
+def _find(path: Path, key_file: str | Path | None) -> Bundle:
+    """Finds and reads a bundle, as `find_bundle` does, whatever code it names."""
     for place in (path, path / FINAL, *_newest_first(path / OF_TASKS)):
         sealed = place.parent / (place.name.removesuffix(SEALED_SUFFIX) + SEALED_SUFFIX)
         if sealed.is_file():

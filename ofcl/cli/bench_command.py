@@ -13,8 +13,8 @@ from ofcl.bench.breakdown import PARTS
 from ofcl.bench.summary import GROWTH, Measurements, draw, measure
 from ofcl.bench.workload import Workload
 from ofcl.cli.terminal import out_console, say
-from ofcl.errors import OfclError, unknown
-from ofcl.methods import METHODS
+from ofcl.errors import OfclError
+from ofcl.methods import find_method
 from ofcl.settings.files import parse_override
 
 
@@ -43,9 +43,7 @@ def bench(
     """Time a mini-batch and its parts on random data, and how the time grows with sizes."""
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     for name in chosen:
-        if name not in METHODS:
-            raise unknown("method", name, METHODS)
-        if METHODS[name].generative is not None:
+        if find_method(name).generative is not None:
             raise OfclError(f"bench is for methods with a memory, not for {name}")
     if not all(side.isdigit() for side in shape.split("x")):
         raise OfclError(f"shape = '{shape}'; expected something like 3x32x32 or 384")

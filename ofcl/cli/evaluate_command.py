@@ -23,7 +23,7 @@ from ofcl.cli.model_options import (
     open_model,
 )
 from ofcl.cli.progress import track
-from ofcl.cli.shared_options import Quiet
+from ofcl.cli.shared_options import Allow, Quiet
 from ofcl.cli.terminal import out_console, printable, say, warn
 from ofcl.data.options import OnBad, Reading, data_root, no_progress
 from ofcl.errors import OfclError, unknown
@@ -66,6 +66,7 @@ def evaluate(
     resize: Resize = False,
     embedder: EmbedderName = None,
     key_file: KeyFile = None,
+    allow: Allow = None,
     device: Device = "auto",
     on_bad: OnBadOption = "stop",
     quiet: Quiet = False,
@@ -74,7 +75,13 @@ def evaluate(
     if part is not None and part not in PARTS:
         raise unknown("part", part, PARTS)
     opened = open_model(
-        model, device, resize=resize, embedder=embedder, text=text, key_file=key_file
+        model,
+        device,
+        resize=resize,
+        embedder=embedder,
+        text=text,
+        key_file=key_file,
+        allow=allow,
     )
     if data is None:
         if part is not None or label is not None:

@@ -11,6 +11,7 @@ import typer
 
 from ofcl.bundle.bundle_files import Bundle, write_zip
 from ofcl.bundle.open_bundle import find_bundle, open_bundle
+from ofcl.cli.shared_options import Allow
 from ofcl.cli.terminal import out_console, say
 from ofcl.errors import OfclError
 from ofcl.inference.hub_export import check_name, upload, write_repository
@@ -44,6 +45,7 @@ def export(
     key_file: Annotated[
         Path | None, typer.Option(help="The file of the key, if the model is encrypted.")
     ] = None,
+    allow: Allow = None,
 ) -> None:
     """Export a model for other programs: ONNX, torch.export, one zip file, the Hugging Face hub."""
     if not any((onnx, torch, zip_, hub)):
@@ -57,7 +59,7 @@ def export(
     for file in (onnx, torch, zip_):
         if file is not None and file.is_dir():
             raise OfclError(f"'{file}' is a folder; name a file in it")
-    bundle = find_bundle(model, key_file)
+    bundle = find_bundle(model, key_file, allow=allow or ())
     open_bundle(bundle)  # raises an error if its weights do not fit
     if onnx is not None:
         with _written(onnx):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +38,7 @@ def open_model(
     embedder: str | None,
     text: str | None,
     key_file: Path | None,
+    allow: Iterable[str] | None,
 ) -> TrainedModel:
     """Opens a model by the options of a command.
 
@@ -47,9 +49,11 @@ def open_model(
         embedder: The embedder of texts; None: the one that the model names.
         text: The column of texts; None: the one that it has learned from.
         key_file: The key of an encrypted model.
+        allow: Paths to code that the model names and that may be imported.
     """
     found = find_device(device)
-    model = load(path, device=found, resize=resize, embedder=embedder, key_file=key_file)
+    model = load(path, device=found, resize=resize, embedder=embedder, key_file=key_file,
+                 allow=allow or ())  # fmt: skip
     samples = model.description.samples
     if text is not None:
         if not isinstance(samples, TextForm):

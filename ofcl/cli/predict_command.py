@@ -25,7 +25,7 @@ from ofcl.cli.model_options import (
     parse_share,
 )
 from ofcl.cli.progress import track
-from ofcl.cli.shared_options import Quiet
+from ofcl.cli.shared_options import Allow, Quiet
 from ofcl.cli.terminal import out_console, printable, say
 from ofcl.compute.batching import forward_size
 from ofcl.data.named.catalogue import DATASETS
@@ -83,6 +83,7 @@ def predict(
     resize: Resize = False,
     embedder: EmbedderName = None,
     key_file: KeyFile = None,
+    allow: Allow = None,
     device: Device = "auto",
     on_bad: OnBadOption = "stop",
     quiet: Quiet = False,
@@ -94,7 +95,13 @@ def predict(
         raise unknown("value of --by", by, BY)
     error = None if abstain is None else parse_share(abstain, "--abstain")
     opened = open_model(
-        model, device, resize=resize, embedder=embedder, text=text, key_file=key_file
+        model,
+        device,
+        resize=resize,
+        embedder=embedder,
+        text=text,
+        key_file=key_file,
+        allow=allow,
     )
     bad, progress = checked_on_bad(on_bad), no_progress if quiet else track
     abstention = None

@@ -15,7 +15,7 @@ from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import drive
 from ofcl.cli.run_names import default_out
 from ofcl.cli.several_seeds import parse_seeds, run_seeds
-from ofcl.cli.shared_options import Json, Quiet, Track
+from ofcl.cli.shared_options import Allow, Json, Quiet, Track
 from ofcl.cli.show import print_result
 from ofcl.cli.terminal import err_console, out_console, say, warn
 from ofcl.errors import OfclError
@@ -23,13 +23,13 @@ from ofcl.evaluation.results import Result
 from ofcl.experiment import Run
 from ofcl.report.trackers import check_trackers
 from ofcl.settings import files as settings_files
-from ofcl.settings.schema import Settings
+from ofcl.settings.schema import NAMES, Settings
 from ofcl.storage.run_directory import RunDirectory
 
 
 def _values(setting: str) -> str:
     """Lists the values that a setting may have, for the help of its option: `a, b or c`."""
-    *others, last = get_args(Settings.model_fields[setting].annotation)
+    *others, last = NAMES.get(setting) or get_args(Settings.model_fields[setting].annotation)
     return f"{', '.join(others)} or {last}"
 
 
@@ -44,6 +44,9 @@ def run(
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="How clients learn (ofcl list methods).")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The network (ofcl list models), or module:name.")
     ] = None,
     keep: Annotated[
         str | None,
@@ -120,7 +123,7 @@ def run(
 ) -> None:
     """Run an experiment; everything is saved, and a stopped run can be resumed."""
     named = {
-        "dataset": dataset, "method": method, "keep": keep, "aggregation": aggregation,
+        "dataset": dataset, "method": method, "model": model, "keep": keep, "aggregation": aggregation,
         "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
         "image_size": image_size, "columns": ",".join(columns or ()) or None,
@@ -154,6 +157,7 @@ def resume(
         str | None,
         typer.Option(help="Samples that cannot be read, from now on: stop, skip or wait."),
     ] = None,
+    allow: Allow = None,
     track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -167,7 +171,9 @@ def resume(
         started = None
     else:
         load = Loader(track_progress, say)
-        started = Run.resume(directory, device=device, on_bad=on_bad, tell=warn, load=load)
+        started = Run.resume(
+            directory, device=device, on_bad=on_bad, tell=warn, load=load, allow=allow or ()
+        )
         result = drive(started, quiet or as_json, track or ())
     tell_result(started, result, as_json)
 

@@ -20,6 +20,7 @@ from ofcl.cli.model_options import (
     TextColumn,
     open_model,
 )
+from ofcl.cli.shared_options import Allow
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.data.sample_forms import TextForm
 from ofcl.errors import OfclError
@@ -43,6 +44,7 @@ def serve_model(
     embedder: EmbedderName = None,
     text: TextColumn = None,
     key_file: KeyFile = None,
+    allow: Allow = None,
     max_body: Annotated[float, typer.Option(min=0.001, help="MiB of a request.")] = 16,
     max_samples: Annotated[int, typer.Option(min=1, help="Samples of a request.")] = 1000,
     max_pixels: Annotated[int, typer.Option(min=1, help="Pixels of an image.")] = 25_000_000,
@@ -66,7 +68,13 @@ def serve_model(
     certificate = Certificate(certfile, keyfile) if certfile and keyfile else None
     limits = Limits(int(max_body * MIB), max_samples, max_pixels, seconds, queue)
     opened = open_model(
-        model, device, resize=resize, embedder=embedder, text=text, key_file=key_file
+        model,
+        device,
+        resize=resize,
+        embedder=embedder,
+        text=text,
+        key_file=key_file,
+        allow=allow,
     )
     _warm_up(opened)
     with contextlib.closing(open_socket(host, port)) as at:

@@ -21,7 +21,7 @@ def show(
     key_file: KeyFile = None,
 ) -> None:
     """Show the card of a model: what it takes and answers, how it was learned."""
-    description = find_bundle(Path(model), key_file).description
+    description = find_bundle(Path(model), key_file, allow=None).description
     if as_json:
         print(escaped(to_json(description)), end="")
         return

@@ -68,10 +68,13 @@ class Captured:
     Args:
         function: Takes tensors and returns one.
         device: The device to compute on.
+        capture: Whether the function may be captured; if not, it always runs as it is written.
     """
 
-    def __init__(self, function: Callable[..., Tensor], device: torch.device) -> None:
-        self._function, self._device = function, device
+    def __init__(
+        self, function: Callable[..., Tensor], device: torch.device, *, capture: bool = True
+    ) -> None:
+        self._function, self._device, self._capture = function, device, capture
         self._calls: Counter[Shapes] = Counter()
         self._recordings: dict[Shapes, _Recording] = {}
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
@@ -88,7 +91,8 @@ class Captured:
         recording = self._recordings.get(shapes)
         if recording is None:
             self._calls[shapes] += 1
-            if self._calls[shapes] <= PLAIN_CALLS or len(self._recordings) == MOST_SHAPES:
+            full = len(self._recordings) == MOST_SHAPES
+            if not self._capture or self._calls[shapes] <= PLAIN_CALLS or full:
                 return self._function(*(to_device(a, self._device) for a in arguments))
             recording = self._recordings[shapes] = self._record(arguments)
         for place, argument in zip(recording.arguments, arguments, strict=True):

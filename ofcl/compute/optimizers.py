@@ -120,6 +120,8 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor, parameters: list[nn.
         loss: A scalar tensor that depends on the parameters.
         parameters: The parameters to compute the gradient for.
     """
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+    # A network of somebody else may have parameters that do not reach the loss: they get zeros.
+    gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad = gradient
     optimizer.step()

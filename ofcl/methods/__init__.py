@@ -11,8 +11,9 @@ May import `memory`, `uncertainty`, `models`, `data` and what is below them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
 from ofcl.methods import policies
 from ofcl.methods.generative import (
@@ -26,6 +27,7 @@ from ofcl.methods.generative import (
 from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, PolicyParts
 from ofcl.models import ACGAN_NAME
+from ofcl.own_parts.lookup import find_part
 
 
 @dataclass(frozen=True)
@@ -94,4 +96,30 @@ METHODS: dict[str, Method] = {
         ),
     ),
 }
-"""Every method by name."""
+"""Every method of this package by name."""
+
+
+def find_method(name: str, policy: str | None = None, score: str | None = None) -> Method:
+    """Finds a method: of this package, of an installed one, by a path to code, or handed over.
+
+    Args:
+        name: The name of the method.
+        policy: The name of a user's own memory policy, in place of the method's; None: the
+            method's.
+        score: The name of the score by which the memory keeps samples; None: the method's, if any.
+
+    Raises:
+        OfclError: If a part is unknown, or the method has no memory that these could be for.
+    """
+    method = find_part("method", name, METHODS)
+    if not isinstance(method, Method):
+        raise OfclError(f"the method '{name}' must be an ofcl.methods.Method; it is a "
+                        f"{type(method).__name__}")  # fmt: skip
+    if (policy or score) and method.policy is None:
+        raise OfclError(f"{'policy' if policy else 'score'} is for methods with a memory; {name} "
+                        "has none: --method cbr")  # fmt: skip
+    if score is not None:
+        method = replace(method, policy=policies.by_score(score), score=score)
+    if policy is not None:
+        method = replace(method, policy=find_part("policy", policy, {}))
+    return method

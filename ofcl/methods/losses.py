@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from ofcl.errors import OfclError
+from ofcl.own_parts.lookup import find_part, required_parameters
 
 Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
 """Logits (…, n, classes), classes (…, n), how many samples are new, whether each class is one of
@@ -78,7 +82,49 @@ def asymmetric_cross_entropy(logits: Tensor, y: Tensor, new: int, current: Tenso
 
 
 LOSSES: dict[str, Loss] = {"ce": cross_entropy, "ace": asymmetric_cross_entropy}
-"""Every loss by name."""
+"""Every loss of this package by name."""
+
+
+def find_loss(name: str) -> Loss:
+    """Finds a loss: of this package, of an installed one, by a path to code, or handed over.
+
+    A loss of a user's own may take the logits and classes alone, (n, classes) and (n,), as
+    PyTorch's losses do.
+
+    Args:
+        name: The name that the settings have.
+    """
+    part = find_part("loss", name, LOSSES)
+    return part if name in LOSSES else _own_loss(name, part)
+
+
+def _own_loss(name: str, part: Any) -> Loss:
+    """Makes a `Loss` of a user's own function, which sees one client and one view at a time.
+
+    Args:
+        name: The name that the settings have, for messages.
+        part: A function of (logits, y), or of (logits, y, new, current); or a class of such
+            objects, as PyTorch's losses are.
+    """
+    part = part() if inspect.isclass(part) else part
+    if not callable(part):
+        raise OfclError(f"the loss '{name}' must be a function of logits and classes; it is a "
+                        f"{type(part).__name__}")  # fmt: skip
+    short = required_parameters(part) == 2
+
+    def loss(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
+        lead = y.shape[:-1]
+        masks = current.expand(*lead, current.shape[-1]).reshape(-1, current.shape[-1])
+        parts = zip(logits.reshape(-1, *logits.shape[-2:]), y.reshape(-1, y.shape[-1]), masks,
+                    strict=True)  # fmt: skip
+        each = [part(z, c) if short else part(z, c, new, mask) for z, c, mask in parts]
+        if not all(isinstance(value, Tensor) and value.dim() == 0 for value in each):
+            raise OfclError(
+                f"the loss '{name}' must return one number, a tensor without dimensions"
+            )
+        return torch.stack(each).view(lead)
+
+    return loss
 
 
 @dataclass(frozen=True)

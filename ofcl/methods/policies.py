@@ -8,7 +8,7 @@ from ofcl.memory.choice import DIVERSE, SPREAD, Choice, weighted
 from ofcl.memory.policy import KeyByScore, Policy, random_key
 from ofcl.memory.ranks import Ranks
 from ofcl.methods.parts import PolicyParts
-from ofcl.uncertainty.scores import LABELLED_SCORES
+from ofcl.uncertainty.scores import is_labelled
 
 
 def reservoir(parts: PolicyParts) -> Policy:
@@ -45,7 +45,7 @@ def by_score(score: str) -> Callable[[PolicyParts], Policy]:
     by rank are computed once, on arrival.
 
     Args:
-        score: The name of a score in `ofcl.uncertainty.scores`.
+        score: The name of a score in `ofcl.uncertainty.scores`, or of a user's own.
     """
 
     def policy(parts: PolicyParts) -> Policy:
@@ -56,7 +56,7 @@ def by_score(score: str) -> Callable[[PolicyParts], Policy]:
             KeyByScore(scorer, top),
             rekey="on-arrival" if by_rank else parts.rescore,
             scorer=scorer,
-            labelled=score in LABELLED_SCORES,
+            labelled=is_labelled(score),
             choice=_choice(parts),
             ranks=Ranks(parts.seed) if by_rank else None,
             reversed=top,

@@ -25,11 +25,16 @@ class ProximalTerm:
 
     def __init__(self, model: nn.Module, mu: float, kind: Literal["squared", "norms"]) -> None:
         self._model, self._mu, self._kind = model, mu, kind
-        self._anchor = [parameter.detach().clone() for parameter in model.parameters()]
+        self._anchor = [p.detach().clone() for p in self._learning().values()]
+
+    def _learning(self) -> dict[str, nn.Parameter]:
+        """Returns the parameters that learn, by name; the head's may have been replaced."""
+        named = self._model.named_parameters()
+        return {name: parameter for name, parameter in named if parameter.requires_grad}
 
     def __call__(self) -> Tensor:
         """Computes the term, weighted by μ, for the model's current weights."""
-        parameters = list(self._model.parameters())  # the head's may have been replaced
+        parameters = list(self._learning().values())
         return proximal_term(parameters, self._anchor, self._mu, self._kind)
 
     @torch.no_grad()
@@ -39,12 +44,11 @@ class ProximalTerm:
         Args:
             global_model: The global model's tensors by name.
         """
-        names = [name for name, _ in self._model.named_parameters()]
-        copy_all(self._anchor, [global_model[name] for name in names])
+        copy_all(self._anchor, [global_model[name] for name in self._learning()])
 
     def grow(self) -> None:
         """Adds the outputs by which the model's head has grown to the anchor, as they are now."""
-        for i, parameter in enumerate(self._model.parameters()):
+        for i, parameter in enumerate(self._learning().values()):
             anchor = self._anchor[i]
             if anchor.shape != parameter.shape:
                 self._anchor[i] = torch.cat([anchor, parameter.detach()[len(anchor) :]])

@@ -58,6 +58,8 @@ class Replay:
         test_first: Whether a mini-batch is tested before it is learned, by a forward in evaluation
             mode; otherwise the logits of the first gradient step are its test.
         precision: The precision of the network in gradient steps on a GPU.
+        capture: Whether a GPU may replay gradient steps from a graph; not if the network draws
+            random numbers, or the optimiser needs the CPU in each step.
     """
 
     model: nn.Module
@@ -75,10 +77,11 @@ class Replay:
     penalty: ProximalTerm | None = None
     test_first: bool = False
     precision: torch.dtype = torch.float32
+    capture: bool = True
 
     def __post_init__(self) -> None:
         self._device = next(self.model.parameters()).device
-        self._captured = Captured(self.take_steps, self._device)
+        self._captured = Captured(self.take_steps, self._device, capture=self.capture)
         changes_all = self.augment is not None and self.augmented == "all"
         self.views = 2 if changes_all and self.contrast is not None else 1
         drawn = self.steps * self.views if changes_all else self.steps - 1  # the first is unchanged
@@ -159,7 +162,7 @@ class Replay:
         """
         lesson = Lesson(x, y, current, places, draws)
         first_logits, losses, n = self._tested(x), [], len(x)
-        parameters = list(self.model.parameters())
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.model.train()
         inputs, classes = self.seen(lesson)
         targets = self._targets(inputs, n, classes.shape[1])

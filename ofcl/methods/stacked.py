@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
-from ofcl.compute.optimizers import step_together
+from ofcl.compute.optimizers import SGD, Adam, step_together
 from ofcl.data.stream import Batch
 from ofcl.methods.learner import Learner, measured
 from ofcl.methods.replay import Lesson, Replay
@@ -35,11 +35,15 @@ class Taught(NamedTuple):
 
 
 def stackable(learner: Learner) -> TypeGuard[Replay]:
-    """Says whether a learner can be stacked: `Replay` with an MLP on a CPU, without FedProx."""
+    """Says whether a learner can be stacked: `Replay` with an MLP on a CPU, without FedProx.
+
+    An optimiser of a user's own takes its steps by itself.
+    """
     return (
         isinstance(learner, Replay)
         and isinstance(learner.model, MLP)
         and learner.penalty is None
+        and isinstance(learner.optimizer, SGD | Adam)
         and not next(learner.model.parameters()).is_cuda
     )
 

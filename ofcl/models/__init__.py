@@ -4,59 +4,29 @@ mlp          for vectors
 resnet       for images; `norm` has its batch normalisation
 convnet      for images of which there are few
 generators   of the generative methods
+model        a network that settings can name, and its sizes
 head         outputs for new classes
+adapted      any module that computes logits, with its last layer as the head
+own_models   networks of a user's own: how they are built
 prototypes   the nearest class mean, instead of a head
 
-A new model is a file here and a line in `MODELS`. May import `compute`, `state` and `seeds`.
+A new model is a file here and a line in `MODELS`. May import `compute`, `own_parts`, `state` and
+`seeds`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from torch import nn
 
 from ofcl.models.convnet import ConvNet
 from ofcl.models.generators import ACGAN
 from ofcl.models.mlp import MLP
+from ofcl.models.model import Model, ModelSize
+from ofcl.models.own_models import own_model
 from ofcl.models.resnet import SlimResNet18
+from ofcl.own_parts.lookup import find_part
 
-
-@dataclass(frozen=True)
-class ModelSize:
-    """The sizes that a model is built with.
-
-    Args:
-        shape: The shape of one sample.
-        classes: The number of outputs of the head.
-        width: The channels of the first stage in networks for images; slim ResNet-18 has 20.
-        hidden: The units of the MLP's hidden layer.
-        mean: The mean of each channel that images are normalised with.
-        std: The standard deviation of each channel that images are normalised with.
-    """
-
-    shape: tuple[int, ...]
-    classes: int
-    width: int = 20
-    hidden: int = 512
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model that settings can name.
-
-    Args:
-        summary: A description in a few words.
-        build: Makes the module of a given size.
-    """
-
-    summary: str
-    build: Callable[[ModelSize], nn.Module]
-
+__all__ = ["ACGAN_NAME", "MODELS", "SMALLEST_SIDE", "Model", "ModelSize", "find_model"]
 
 ACGAN_NAME = "acgan"
 SMALLEST_SIDE = 8  # of an image that a network of convolutions takes
@@ -85,4 +55,14 @@ MODELS: dict[str, Model] = {
         lambda size: MLP(math.prod(size.shape), size.hidden, size.classes),
     ),
 }
-"""Every model by name."""
+"""Every model of this package by name."""
+
+
+def find_model(name: str) -> Model:
+    """Finds a model: of this package, of an installed one, by a path to code, or handed over.
+
+    Args:
+        name: The name that the settings have.
+    """
+    part = find_part("model", name, MODELS)
+    return part if isinstance(part, Model) else own_model(name, part)

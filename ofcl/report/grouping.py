@@ -125,7 +125,8 @@ def _left_to_the_data(block: Sequence[Settings]) -> set[str]:
 
 def _fitted_alike(settings: Settings) -> Hashable:
     """Returns what the values chosen for the data depend on, besides the data."""
-    return settings.protocol, METHODS[settings.method].generative is not None
+    method = METHODS.get(settings.method)  # a method of somebody's own is not imported to compare
+    return settings.protocol, method is not None and method.generative is not None
 
 
 def distinguishing_settings(settings: Sequence[Settings]) -> list[str]:

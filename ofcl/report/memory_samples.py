@@ -132,7 +132,8 @@ def _uncertainty(run: RunView, keys: Tensor) -> Tensor:
         run: The run, whose settings say what its keys are.
         keys: The key of each sample, by which the memory keeps samples.
     """
-    if METHODS[run.settings.method].score is None:
+    method = METHODS.get(run.settings.method)
+    if run.settings.score is None and (method is None or method.score is None):
         return torch.full_like(keys, torch.nan, dtype=torch.double)
     return -keys.double() if run.settings.keep == "top" else keys.double()
 

@@ -95,7 +95,7 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             "Use the ofcl that wrote it, or write the settings anew"
         )
     # A run adds these to its settings file for readers; they are not settings.
-    for name in ("made_with", "labels", "form", "fingerprint", "went_on"):
+    for name in ("made_with", "labels", "form", "fingerprint", "went_on", "parts"):
         values.pop(name, None)
     return values
 

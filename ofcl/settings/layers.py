@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ofcl.errors import OfclError, nearest, unknown
+from ofcl.own_parts import kinds
+from ofcl.own_parts.handed_over import hand_over
 from ofcl.settings.rules import check_combination
 from ofcl.settings.schema import Settings
 
@@ -19,6 +21,7 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
 
     Args:
         layers: Dictionaries of values by the setting's name; later ones override earlier ones.
+            Parts of your own (`model`, `loss` and others) may be Python objects.
 
     Raises:
         OfclError: If a name is unknown, a value is not accepted, or two values exclude each other.
@@ -32,6 +35,9 @@ def make_settings(*layers: dict[str, Any]) -> Settings:
     for name in values:
         if name not in Settings.model_fields:
             raise unknown("setting", name, Settings.model_fields)
+    for kind in kinds.SETTINGS:
+        if not isinstance(values.get(kind), str | bool | None):  # `augment` was a truth value once
+            values[kind] = hand_over(kind, values[kind])
     try:
         settings = Settings(**values)
     except ValidationError as error:
@@ -45,6 +51,8 @@ def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     name = str(problem["loc"][0])
     given = problem["input"]
+    if problem["type"] == "unknown_part":
+        return str(problem["msg"])
     if problem["type"] == "literal_error":
         # pydantic spells the accepted values as "'a', 'b' or 'c'".
         accepted = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")

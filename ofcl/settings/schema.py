@@ -10,9 +10,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from ofcl.errors import unknown
+from ofcl.own_parts.kinds import installed, is_code
 from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
+
+NAMES = {
+    "loss": ("ce", "ace"),
+    "augment": ("none", "flip-rotate", "flip-shift", "strong", "noise"),
+    "optimizer": ("auto", "sgd", "adam"),
+    "aggregation": ("fedavg", "weighted", "fedprox", "trimmed-mean", "median"),
+}
+"""Settings whose value is one of these names or a part of the user's own (`own_parts/`)."""
 
 
 class Settings(BaseModel):
@@ -31,6 +49,12 @@ class Settings(BaseModel):
     # What is run
     dataset: str = Field("fashion-mini", description="dataset by name, or your own by path")
     method: str = Field("bi", description="how a client learns and what it remembers")
+    policy: str | None = Field(
+        None, description="own code that chooses what a memory keeps; unset: the method's way"
+    )
+    score: str | None = Field(
+        None, description="the score by which a memory keeps samples; unset: the method's, if any"
+    )
     protocol: Literal["strong", "sound", "published"] = Field(
         "strong", description="the values that the other settings start from"
     )
@@ -64,6 +88,9 @@ class Settings(BaseModel):
     )
     window: int = Field(
         200, ge=2, description="tables: rows from which the columns are standardised"
+    )
+    allow: tuple[str, ...] = Field(
+        (), description="parties: parts of one's own that a server may ask for, by name or path"
     )
     on_bad: Literal["stop", "skip", "wait"] = Field(
         "stop",
@@ -211,15 +238,13 @@ class Settings(BaseModel):
         20, ge=1, description="channels of the first block of slim-resnet18 and convnet"
     )
     hidden: int = Field(512, ge=1, description="units of the hidden layer of mlp")
-    optimizer: Literal["auto", "sgd", "adam"] = Field(
-        "auto", description="auto: sgd for slim-resnet18, adam for the other models"
+    optimizer: str = Field(
+        "auto", description="sgd, adam; auto: sgd for slim-resnet18, adam for the other models"
     )
     lr: float | None = Field(None, gt=0, description="learning rate; unset: sgd_lr or adam_lr")
     sgd_lr: float = Field(0.1, gt=0, description="learning rate of SGD")
     adam_lr: float = Field(0.003, gt=0, description="learning rate of Adam")
-    loss: Literal["ce", "ace"] = Field(
-        "ce", description="cross-entropy, or the asymmetric one of ER-ACE"
-    )
+    loss: str = Field("ce", description="ce: cross-entropy; ace: the asymmetric one of ER-ACE")
     steps: int = Field(3, ge=1, description="gradient steps a mini-batch")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="of the network in gradient steps on a GPU; a CPU has float32"
@@ -228,10 +253,11 @@ class Settings(BaseModel):
         False, description="test a mini-batch in evaluation mode before it is learned; streams do"
     )
     replay_ratio: float = Field(1.0, gt=0, description="samples that are replayed for each new one")
-    augment: Literal["none", "flip-rotate", "flip-shift", "strong", "noise"] = Field(
+    augment: str = Field(
         "flip-rotate",
-        description="random changes of samples: images are flipped and rotated, flipped and "
-        "shifted, or recoloured too (strong); vectors get noise",
+        description="random changes of samples: none; images are flipped and rotated "
+        "(flip-rotate), flipped and shifted (flip-shift), or recoloured too (strong); vectors get "
+        "noise",
     )
     augmented: Literal["new", "all"] = Field(
         "new", description="what is augmented: new samples in steps after the first, or everything"
@@ -266,8 +292,9 @@ class Settings(BaseModel):
     gan_lr: float = Field(2e-4, gt=0, description="fedcil: learning rate of Adam")
 
     # Server
-    aggregation: Literal["fedavg", "weighted", "fedprox", "trimmed-mean", "median"] = Field(
-        "fedavg", description="how the server averages"
+    aggregation: str = Field(
+        "fedavg",
+        description="how the server averages: fedavg, weighted, fedprox, trimmed-mean or median",
     )
     mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
     proximal: Literal["squared", "norms"] = Field(
@@ -388,7 +415,18 @@ class Settings(BaseModel):
         """Accepts true (`flip-rotate`) and false (`none`), as older settings files have them."""
         return ("flip-rotate" if value else "none") if isinstance(value, bool) else value
 
-    @field_validator("perturbations", "columns", "drop", "streams", "fit", mode="before")
+    @field_validator(*NAMES)
+    @classmethod
+    def _known_or_own(cls, value: str, info: ValidationInfo) -> str:
+        """Accepts the names of this package, those of installed packages, and paths to code."""
+        kind = str(info.field_name)
+        names = [*NAMES[kind], *installed(kind)]
+        if value not in names and not is_code(value):
+            line = str(unknown(kind, value, names))
+            raise PydanticCustomError("unknown_part", "{line}", {"line": line})
+        return value
+
+    @field_validator("perturbations", "columns", "drop", "streams", "fit", "allow", mode="before")
     @classmethod
     def _as_names(cls, value: Any) -> tuple[str, ...]:
         """Turns a list of names and numbers, or a text with commas between them, into names."""

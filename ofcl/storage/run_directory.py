@@ -68,6 +68,7 @@ class RunDirectory:
         form: State,
         made_with: State,
         fingerprint: str = "",
+        parts: dict[str, str] | None = None,
         start: State | None = None,
         state: State | None = None,
     ) -> None:
@@ -80,13 +81,16 @@ class RunDirectory:
                 have it too.
             made_with: The versions of ofcl, Python and PyTorch, and the device.
             fingerprint: A checksum of the data; empty if the data cannot be compared later.
+            parts: The identities of parts of the user's own (`own_parts/identity.py`).
             start: What a run that goes on from an earlier one must know of it, as plain values;
                 None: the run begins anew.
             state: The state in which such a run begins, for its first checkpoint.
         """
         self.check_new()
         values = {"version": VERSION, **settings.model_dump(), "labels": list(labels)}
-        described = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
+        described: State = {"fingerprint": fingerprint, "form": form, "made_with": made_with}
+        if parts:
+            described["parts"] = parts
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.checkpoints, ignore_errors=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.evaluation.results import Result
 from ofcl.events import Evaluated, Event, Learned, Round
 from ofcl.experiment import Run
-from ofcl.methods import METHODS
 from ofcl.state import Tensors
 from ofcl.testing.contract import require, untouched_generators
 
@@ -94,7 +94,7 @@ def _check_models(run: Run) -> None:
 def _check_memories(run: Run) -> None:
     """Requires that memories are not too full, and have no sample twice."""
     settings = run.settings
-    remembers = METHODS[settings.method].policy is not None
+    remembers = chosen_method(settings).policy is not None
     for client in run.clients:
         memory = client.learner.memory
         require(

@@ -23,6 +23,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ofcl.own_parts.lookup import find_part, required_parameters
+
 Score = Callable[[Tensor], Tensor]
 """Logits of the copies (views, n, classes) → uncertainty (n,)."""
 
@@ -145,13 +147,26 @@ def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[...
     """Returns the score of a name: a `Score` or a `LabelledScore`.
 
     Args:
-        name: A name in `SCORES` or `LABELLED_SCORES`.
+        name: A name in `SCORES` or `LABELLED_SCORES`, or that of a user's own score, which is
+            returned as it is.
         average: `scores`: the mean of the copies' scores; `softmax`: the score of the copies' mean
             prediction. Scores in `COMPARES_COPIES` are returned as they are.
     """
-    softmax = average == "softmax" and name not in COMPARES_COPIES
-    score: Callable[..., Tensor] = SCORES[name] if name in SCORES else LABELLED_SCORES[name]
+    known: dict[str, Callable[..., Tensor]] = {**SCORES, **LABELLED_SCORES}
+    score: Callable[..., Tensor] = find_part("score", name, known)
+    softmax = average == "softmax" and name in known and name not in COMPARES_COPIES
     return of_mean_softmax(score) if softmax else score
+
+
+def is_labelled(name: str) -> bool:
+    """Says whether a score knows the label too; a user's own does if it takes two arguments.
+
+    Args:
+        name: The name of the score.
+    """
+    if name in SCORES or name in LABELLED_SCORES:
+        return name in LABELLED_SCORES
+    return required_parameters(find_part("score", name, {})) == 2
 
 
 def of_mean_softmax(score: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -40,6 +40,7 @@ from ofcl.data.preparation import make_dataset
 from ofcl.data.sample_forms import ImageForm, SampleForm
 from ofcl.errors import OfclError
 from ofcl.federation.terms import Samples, Terms
+from ofcl.own_parts.permission import check_allowed_at_party
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -144,6 +145,7 @@ def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
         more: Settings that override the server's and the party's.
     """
     theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    check_allowed_at_party(theirs, make_settings({"allow": values.get("allow", ())}).allow)
     return make_settings({**theirs, **values, "engine": "local", **more})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ofcl.assembly.checks import check_run, check_settings
+from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_client import needs_class_counts
 from ofcl.assembly.make_learner import build_model
 from ofcl.assembly.make_server import build_server
@@ -41,7 +42,6 @@ from ofcl.federation.terms import (
     unpack_samples,
 )
 from ofcl.federation.transport import Transport
-from ofcl.methods import METHODS
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY, check_combination
 from ofcl.settings.schema import Settings
@@ -301,6 +301,6 @@ def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
         most_labels=MOST_LABELS,
         most_tasks=MOST_TASKS if settings.streams else settings.tasks,
         class_counts=needs_class_counts(settings),
-        extras=METHODS[settings.method].generative is not None,
+        extras=chosen_method(settings).generative is not None,
         most_remembered=settings.memory,
     )
