@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from ofcl.algorithm import federate
-from ofcl.assembly.dealing import Loader
+from ofcl.assembly.dealing import Loader, build_reading
 from ofcl.assembly.going_on import read_start
-from ofcl.assembly.inheritance import Data, inherited
+from ofcl.assembly.inheritance import Data, check_restated, inherited
 from ofcl.assembly.make_bundle import build_bundle
 from ofcl.assembly.saved_models import SavedModels
 from ofcl.assembly.stages import Hooks, Stage, choose_stage
@@ -27,6 +27,7 @@ from ofcl.compute.devices import cpu_threads
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
 from ofcl.data.live.sample import Feed, StreamError
+from ofcl.data.own.torch_datasets import dataset_of
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Evaluated, Event, Learned, TaskEnded
@@ -298,7 +299,7 @@ class Run:
             raise OfclError("there was no round yet, so there is no global model to use")
         if not self._models.usable():
             raise OfclError("the global model has values that are no numbers; lower lr")
-        return open_bundle(self.bundle())
+        return open_bundle(self.bundle(), trusted=True)
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""
@@ -434,10 +435,10 @@ class Run:
 
 
 def run(
-    dataset: str | Dataset | None = None,
+    dataset: Any = None,
     *,
     streams: Sequence[Feed | Items] = (),
-    test: TestSamples = (),
+    test: Any = (),
     out: str | Path | None = None,
     start: Start | str | Path | None = None,
     **settings: Any,
@@ -445,9 +446,11 @@ def run(
     """Runs an experiment and gives its result.
 
     Args:
-        dataset: A dataset's name or path, or the dataset itself.
+        dataset: A dataset's name or path, an `ofcl.Dataset`, a `torch.utils.data.Dataset`, or a
+            `datasets.Dataset` of the hub.
         streams: A stream for each client, instead of a dataset.
-        test: Samples to test on, for streams: a file, a folder, or the samples themselves.
+        test: Samples to test on. For streams: a file, a folder, or the samples themselves; for a
+            dataset of PyTorch or the hub: another one.
         out: The run directory, where everything is saved; None: nothing is saved.
         start: The directory of an earlier run, or a model's bundle, from which this run goes on;
             None: it begins anew.
@@ -474,6 +477,10 @@ def run(
     """
     if streams and isinstance(streams, list | tuple):
         settings.setdefault("clients", len(streams))
+    if dataset is not None and not isinstance(dataset, str | Dataset):
+        how = build_reading(make_settings(settings))
+        # A test part of streams is (), that of a dataset None: nobody gave one.
+        dataset, test = dataset_of(dataset, None if isinstance(test, tuple) else test, how), ()
     if dataset is not None:
         settings["dataset"] = dataset if isinstance(dataset, str) else dataset.name
     data = None if isinstance(dataset, str) else dataset
@@ -481,7 +488,9 @@ def run(
     layers = [settings]
     if start is not None:
         named: Data = "streams" if settings.get("streams") else "dataset"
-        layers = [inherited(start, "iterators" if streams else named), settings]
+        before = inherited(start, "iterators" if streams else named)
+        check_restated(before, settings)
+        layers = [before, settings]
     made = make_settings(*layers)
     return _finish(Run(made, data, out, streams=streams, test=test, start=start))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import load_file, save_file
 
@@ -25,6 +26,7 @@ from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.scenario import Share
+from ofcl.own_parts.handed_over import hand_over_as
 from ofcl.settings.schema import Settings
 from ofcl.state import flatten, unflatten
 
@@ -154,14 +156,18 @@ class ClientFactory:
         settings: The run's settings, resolved.
         saved: The folder in which `save_dataset` has saved a dataset from Python; None: the other
             process loads the dataset that the settings name.
+        parts: Parts of the user's own that were given as Python objects, by kind and name.
     """
 
     settings: Settings
     saved: Path | None = None
+    parts: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def __call__(self) -> Callable[[int], Client]:
         """Reads the data; returns a function that takes a client's number and makes this client."""
         settings = self.settings
+        for (kind, name), part in self.parts.items():
+            hand_over_as(kind, name, part)
         dataset = load_saved(self.saved) if self.saved is not None else Loader()(settings)
         shares = build_shares(settings, dataset)
         return client_maker(settings, dataset.to(find_device(settings.device)), shares)

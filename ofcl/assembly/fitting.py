@@ -21,6 +21,7 @@ GRADIENT_STEPS = 250  # that a client should take in all; a short stream takes m
 FEWEST_STEPS, MOST_STEPS = 3, 10
 ROUNDS_A_TASK = 5  # at least, where tasks are long enough
 MOST_BETWEEN_ROUNDS = 5  # mini-batches
+WELL_REMEMBERED = 50  # samples of a class in a memory from which Adam forgets no more than SGD
 SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are replayed
 
 
@@ -103,7 +104,8 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
     if "model" in settings.fit:
         values["model"] = _model(dataset, extent)
     rich = extent is None or (dataset.kind == "image" and _rich(dataset, extent))
-    values |= _recipe(values.get("model", settings.model), rich)
+    each = settings.memory / max(len(dataset.labels), 1)
+    values |= _recipe(values.get("model", settings.model), rich, each >= WELL_REMEMBERED)
     if extent is None:  # a short stream learns slowly from a teacher that knows little
         values["distil"] = min(values["distil"], 1.0)
     else:
@@ -144,12 +146,13 @@ def _rich(dataset: Dataset, extent: Extent) -> bool:
     return extent.batches >= MANY and min(dataset.shape[1:]) >= LARGE
 
 
-def _recipe(model: str, rich: bool) -> dict[str, Any]:
+def _recipe(model: str, rich: bool, well_remembered: bool) -> dict[str, Any]:
     """Chooses how a network learns: the loss and its terms, augmentation, averaging, width.
 
     Args:
         model: The name of the network.
         rich: Whether there are enough images to change them at random.
+        well_remembered: Whether a memory has many samples of each class.
 
     Returns:
         Values by the names of settings.
@@ -157,10 +160,15 @@ def _recipe(model: str, rich: bool) -> dict[str, Any]:
     recipe: dict[str, Any] = {"loss": "ace", "distil": 3.0}
     if model == "mlp":
         return recipe
+    recipe |= {"distil": 0.5, "previous": 0.25, "adam_lr": 0.001}
     if model == "convnet":
-        recipe |= {"distil": 0.5, "previous": 0.25, "adam_lr": 0.001, "width": 40}
-    else:
-        recipe |= {"distil": 0.5, "previous": 0.4, "precision": "bfloat16"}
+        recipe["width"] = 40
+    elif model == "slim-resnet18":
+        recipe["precision"] = "bfloat16"
+        if well_remembered:
+            recipe["optimizer"] = "adam"
+        else:
+            recipe["previous"] = 0.4
     if rich:
         recipe |= {"augment": "strong", "contrast": 1.0}
     return recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ofcl.assembly.inheritance import Data, inherited
+from ofcl.assembly.inheritance import Data, check_restated, inherited
 from ofcl.assembly.start import Start
 from ofcl.assembly.start_from_bundle import start_from_bundle
 from ofcl.assembly.start_from_run import start_from_run
@@ -46,4 +46,6 @@ def make_continued(*layers: dict[str, Any]) -> tuple[Settings, Start | None]:
         return make_settings(given), None
     start = read_start(given["start"])
     data: Data = "streams" if given.get("streams") else "dataset"
-    return make_settings(inherited(start, data), given), start
+    before = inherited(start, data)
+    check_restated(before, given)
+    return make_settings(before, given), start

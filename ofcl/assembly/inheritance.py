@@ -11,6 +11,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.sample_forms import TextForm
 from ofcl.errors import OfclError
+from ofcl.own_parts.permission import code_in
 from ofcl.settings.rules import DATASETS_ONLY, STREAMS_ONLY
 from ofcl.settings.schema import Settings
 
@@ -54,6 +55,21 @@ def inherited(start: Start, data: Data) -> dict[str, Any]:
     if values.get("test") and not Path(values["test"]).exists():
         del values["test"]
     return {"tasks": 1, **values} if data == "dataset" else values
+
+
+def check_restated(before: dict[str, Any], given: dict[str, Any]) -> None:
+    """Raises an error if a run would import code that only the files of an earlier one name.
+
+    Args:
+        before: The settings that the run takes over.
+        given: The settings that somebody gave.
+    """
+    for kind, name in code_in(before).items():
+        if kind not in given:
+            raise OfclError(
+                f"the earlier run used code of its own, {kind} = '{name}'; if you trust it, name "
+                f"it again: --set {kind}={name}"
+            )
 
 
 def check_start(settings: Settings, dataset: Dataset, start: Start) -> None:

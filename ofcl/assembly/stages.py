@@ -24,6 +24,7 @@ from ofcl.data.live.sample import Feed
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
+from ofcl.own_parts.handed_over import handed_over
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.run_directory import CLIENTS_RUN
@@ -169,7 +170,7 @@ class SimulationStage:
         saved = None
         if self._dataset is not None:
             saved = save_dataset(self._dataset, self._folder / "data")
-        make = ClientFactory(settings, saved)
+        make = ClientFactory(settings, saved, handed_over(settings.model_dump()))
         engine = RemoteEngine(
             settings.clients,
             Simulation(settings.clients, self._folder, make, settings.ray),

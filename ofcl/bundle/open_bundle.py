@@ -67,10 +67,10 @@ def load(
     np.True_
     """
     bundle = find_bundle(Path(path), key_file, allow=None)
-    check_code(bundle, f"'{path}'", allow, model)
     texts = TextOptions(embedder, Path(cache) if cache is not None else None)
     try:
-        return open_bundle(bundle, resize=resize, texts=texts).to(device)
+        check_code(bundle, "it", allow, model)
+        return open_bundle(bundle, resize=resize, texts=texts, trusted=True).to(device)
     except OfclError as error:
         raise OfclError(f"'{path}' cannot be used as a model: {error}") from None
 
@@ -80,6 +80,7 @@ def open_bundle(
     *,
     resize: bool = False,
     texts: TextOptions = TextOptions(),  # noqa: B008 (it is frozen)
+    trusted: bool = False,
 ) -> TrainedModel:
     """Makes the model that a bundle describes, on the CPU.
 
@@ -88,10 +89,13 @@ def open_bundle(
         resize: Whether images of another size are resized even if the model has not learned from
             resized ones.
         texts: How texts become vectors, for a model of texts.
+        trusted: Whether code that it names may be imported: it was made here, or checked before.
 
     Raises:
-        OfclError: If the weights do not fit the description.
+        OfclError: If the weights do not fit the description, or it names code.
     """
+    if not trusted:
+        check_code(bundle, "it", ())
     tensors = {name: value.detach().cpu() for name, value in bundle.tensors.items()}
     module = build_network(bundle.description, tensors)
     return TrainedModel(bundle.description, module, resize=resize, texts=texts)
@@ -126,10 +130,8 @@ def check_code(bundle: Bundle, name: str, allow: Iterable[str], model: Any = Non
         hand_over_as("model", network, model)
     check_allowed({"model": network}, (*allow, *given), name)
     saved = bundle.description.learned.made_with.get("parts", {})
-    known = (
-        {kind: line for kind, line in saved.items() if kind == "model"} if is_code(network) else {}
-    )
-    check_identities(known, {"model": network})
+    if is_code(network) and "model" in saved:
+        check_identities({"model": saved["model"]}, {"model": network})
 
 
 def find_bundle(

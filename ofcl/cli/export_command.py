@@ -60,7 +60,7 @@ def export(
         if file is not None and file.is_dir():
             raise OfclError(f"'{file}' is a folder; name a file in it")
     bundle = find_bundle(model, key_file, allow=allow or ())
-    open_bundle(bundle)  # raises an error if its weights do not fit
+    open_bundle(bundle, trusted=True)  # raises an error if its weights do not fit
     if onnx is not None:
         with _written(onnx):
             difference = export_onnx(bundle, onnx)

@@ -1,8 +1,9 @@
-"""`ofcl list`: the names of datasets, methods, protocols, models and settings."""
+"""`ofcl list`: the names of datasets, methods, models and other parts, protocols and settings."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -11,28 +12,60 @@ from ofcl.cli.terminal import out_console
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.errors import unknown
 from ofcl.methods import METHODS
+from ofcl.methods.losses import LOSSES
 from ofcl.models import MODELS
+from ofcl.own_parts.kinds import installed, origin
+from ofcl.report.trackers import TRACKERS
 from ofcl.settings import files as settings_files
-from ofcl.settings.schema import Settings
+from ofcl.settings.schema import NAMES, Settings
+from ofcl.uncertainty.scores import LABELLED_SCORES, SCORES
+
+PARTS: dict[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
+    "datasets": ("dataset", lambda: DATASETS),
+    "methods": ("method", lambda: METHODS),
+    "models": ("model", lambda: MODELS),
+    "losses": ("loss", lambda: LOSSES),
+    "scores": ("score", lambda: {**SCORES, **LABELLED_SCORES}),
+    "policies": ("policy", dict),
+    "augmentations": ("augment", lambda: dict.fromkeys(NAMES["augment"], "")),
+    "optimizers": ("optimizer", lambda: dict.fromkeys(NAMES["optimizer"], "")),
+    "aggregations": ("aggregation", lambda: dict.fromkeys(NAMES["aggregation"], "")),
+    "feeds": ("feed", lambda: {"watch:FOLDER": "files that will appear", "-": "standard input"}),
+    "trackers": ("tracker", lambda: TRACKERS),
+}
+"""The kinds of parts by the words of the command line: the kind, and the package's own by name."""
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="datasets, methods, protocols, models or settings")],
+    what: Annotated[str, typer.Argument(help=f"{', '.join(PARTS)}, protocols or settings")],
 ) -> None:
-    """List what can be chosen by name."""
-    tables = {
-        "datasets": lambda: {n: source.summary for n, source in DATASETS.items()},
-        "methods": lambda: {name: method.summary for name, method in METHODS.items()},
+    """List what can be chosen by name; parts of installed packages say where they are from."""
+    others = {
         "protocols": lambda: {name: _preset_summary(name) for name in settings_files.presets()},
-        "models": lambda: {name: model.summary for name, model in MODELS.items()},
         "settings": _settings_help,
     }
-    if what not in tables:
-        raise unknown("list", what, tables)
+    if what not in {**PARTS, **others}:
+        raise unknown("list", what, {**PARTS, **others})
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, summary in tables[what]().items():
+    for name, summary in (others[what]() if what in others else _parts(what)).items():
         table.add_row(name, summary)
     out_console.print(table, highlight=False)
+
+
+def _parts(what: str) -> dict[str, str]:
+    """Lists parts: those of the package with a summary, others with the package they are from."""
+    kind, own = PARTS[what]
+    known = {name: _summary(part) for name, part in own().items()}
+    others = {name: f"from {origin(point)}" for name, point in installed(kind).items()}
+    return {**others, **known}
+
+
+def _summary(part: Any) -> str:
+    """Gives a few words about a part: its summary, or the first line of its docstring."""
+    if isinstance(part, str):
+        return part
+    summary = getattr(part, "summary", None) or (part.__doc__ or "").strip().splitlines()[0]
+    return str(summary)
 
 
 def _preset_summary(name: str) -> str:

@@ -15,6 +15,7 @@ from ofcl.cli.demo_command import demo
 from ofcl.cli.evaluate_command import evaluate
 from ofcl.cli.export_command import export
 from ofcl.cli.list_command import list_
+from ofcl.cli.new_command import new
 from ofcl.cli.predict_command import predict
 from ofcl.cli.report_command import report
 from ofcl.cli.reproduce_command import reproduce
@@ -47,6 +48,7 @@ app.command()(evaluate)
 app.command()(show)
 app.command("serve")(serve_model)
 app.command("list")(list_)
+app.command()(new)
 app.command()(demo)
 app.command()(export)
 

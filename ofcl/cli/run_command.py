@@ -123,8 +123,9 @@ def run(
 ) -> None:
     """Run an experiment; everything is saved, and a stopped run can be resumed."""
     named = {
-        "dataset": dataset, "method": method, "model": model, "keep": keep, "aggregation": aggregation,
-        "protocol": protocol, "memory": memory, "clients": clients, "tasks": tasks, "seed": seed,
+        "dataset": dataset, "method": method, "model": model, "keep": keep,
+        "aggregation": aggregation, "protocol": protocol, "memory": memory, "clients": clients,
+        "tasks": tasks, "seed": seed,
         "device": device, "limit": limit, "data_root": data_root, "label": label, "text": text,
         "image_size": image_size, "columns": ",".join(columns or ()) or None,
         "drop": ",".join(drop or ()) or None,

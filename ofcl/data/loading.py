@@ -13,6 +13,8 @@ from ofcl.data.own.by_path import looks_like_path, read_own
 from ofcl.data.preparation import make_dataset
 from ofcl.data.raw import Raw
 from ofcl.errors import OfclError, unknown
+from ofcl.own_parts.kinds import installed, is_path
+from ofcl.own_parts.lookup import find_part, required_parameters
 
 
 def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
@@ -35,6 +37,24 @@ def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Ra
     return source.read(how.root)
 
 
+def own_dataset(name: str, how: Reading) -> Dataset:
+    """Loads a dataset by code of a user's own.
+
+    Args:
+        name: The name under which an installed package announces it, or a path `module:name`.
+        how: The options of reading, which the code is given if it takes one argument.
+
+    Raises:
+        OfclError: If the code gives no dataset.
+    """
+    load = find_part("dataset", name, {})
+    made = load(how) if required_parameters(load) == 1 else load()
+    if not isinstance(made, Dataset):
+        raise OfclError(f"the dataset '{name}' must be an ofcl.Dataset; it is a "
+                        f"{type(made).__name__}")  # fmt: skip
+    return replace(made, source=name)
+
+
 def load_dataset(
     name: str, how: Reading | None = None, tell: Callable[[str], None] = print
 ) -> Dataset:
@@ -52,6 +72,8 @@ def load_dataset(
     (1, 8, 8)
     """
     how = how or Reading()
+    if name not in DATASETS and (is_path(name) or name in installed("dataset")):
+        return own_dataset(name, how)
     dataset = make_dataset(read_raw(name, how, tell), how)
     if name not in DATASETS and Path(name).expanduser().exists():
         return replace(dataset, source=str(Path(name).expanduser().resolve()))

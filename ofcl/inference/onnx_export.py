@@ -60,7 +60,7 @@ def export_onnx(bundle: Bundle, path: Path) -> float | None:
         raise OfclError(
             "ONNX files need the package onnx; install it with: pip install 'ofcl[onnx]'"
         ) from None
-    model = open_bundle(bundle)
+    model = open_bundle(bundle, trusted=True)
     if (size := sum(p.nbytes for p in model.module.state_dict().values())) > MOST_BYTES:
         raise OfclError(f"the weights have {size} bytes; an ONNX file holds at most {MOST_BYTES}")
     graph = _graph(model)

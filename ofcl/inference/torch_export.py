@@ -26,7 +26,7 @@ def export_torch(bundle: Bundle, path: Path) -> None:
         bundle: The bundle of the model.
         path: The file, by custom with the ending `.pt2`; an older one is replaced.
     """
-    model = open_bundle(bundle)
+    model = open_bundle(bundle, trusted=True)
     example = torch.from_numpy(made_up_samples(model.description.samples, 2))
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of PyTorch about itself

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
 
 from ofcl.errors import OfclError
@@ -51,7 +52,8 @@ def _maker(name: str, part: Any) -> Callable[[ModelSize], Any]:
         part: The module, or the function or class that makes one.
     """
     if isinstance(part, nn.Module):
-        return lambda size: copy.deepcopy(part)
+        # A network that is only planned is built without memory, on the device `meta`.
+        return lambda size: copy.deepcopy(part).to(torch.empty(0).device)
     if not callable(part):
         raise OfclError(
             f"the model '{name}' must be an nn.Module or a function that makes one; it is a "

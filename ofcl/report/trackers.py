@@ -9,9 +9,10 @@ import importlib.util
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ofcl.errors import OfclError, unknown
+from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Event
+from ofcl.own_parts.lookup import find_part
 from ofcl.report.tracked_numbers import Meter, Numbers, numbers_of_result
 from ofcl.report.tracker_kinds import MLflow, TensorBoard, WeightsAndBiases
 from ofcl.settings.schema import Settings
@@ -81,14 +82,14 @@ def open_tracking(
     """Opens a tracker for a run.
 
     Args:
-        name: The tracker's name, one of `TRACKERS`.
+        name: The tracker's name: one of `TRACKERS`, or of an installed package.
         run: The directory of the run.
         settings: The settings of the run.
         events: The events so far, if the run is resumed.
     """
     values = {key: str(value) for key, value in settings.model_dump().items() if value is not None}
     past = list(events)
-    tracker = TRACKERS[name](run, values, Meter(past).step)
+    tracker = find_part("tracker", name, TRACKERS)(run, values, Meter(past).step)
     return Tracking(name, tracker, past)
 
 
@@ -99,7 +100,8 @@ def check_trackers(names: Iterable[str]) -> None:
         names: The names that a user gave.
     """
     for name in names:
-        if name not in TRACKERS:
-            raise unknown("tracker", name, TRACKERS)
-        if importlib.util.find_spec(name) is None:  # the names are those of the packages
+        find_part("tracker", name, TRACKERS)
+        if (
+            name in TRACKERS and importlib.util.find_spec(name) is None
+        ):  # the names are those of the packages
             raise OfclError(f"{name} is not installed: pip install 'ofcl[{name}]'")

@@ -11,6 +11,8 @@ from ofcl.data.live.sample_reader import Position, SampleReader
 from ofcl.data.live.watched_folder import WatchedFolder, visible_files
 from ofcl.data.options import Reading
 from ofcl.errors import OfclError
+from ofcl.own_parts.kinds import installed
+from ofcl.own_parts.lookup import find_part
 from ofcl.state import State
 
 WATCH, STDIN = "watch:", "-"
@@ -20,7 +22,8 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
     """Makes the feed of a name.
 
     Args:
-        name: `watch:FOLDER`, or `-` for standard input.
+        name: `watch:FOLDER`, `-` for standard input, or `KIND:ARGUMENT` for a feed that an
+            installed package announces as KIND; it is made of the argument, `how` and `task`.
         how: The options of reading.
         task: The column whose value changes when a task ends; None: there is none.
         idle: The seconds without a new file after which a watched folder ends; None: never.
@@ -34,6 +37,10 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
         return JsonLines(sys.stdin.buffer, how, task)
     if name.startswith(WATCH):
         return WatchedFolder(Path(name.removeprefix(WATCH)), how, task, idle)
+    kind, _, argument = name.partition(":")
+    if kind in installed("feed"):
+        own: Feed = find_part("feed", kind, {})(argument, how, task)
+        return own
     raise OfclError(f"unknown stream '{name}'; expected {WATCH}FOLDER, or {STDIN} (standard input)")
 
 

@@ -40,6 +40,20 @@ def hub_dataset(name: str, how: Reading) -> Raw:
     except Exception as error:  # of the network, the hub, the files
         reason = str(error).strip().split("\n")[0]
         raise OfclError(f"the dataset '{HUB}{name}' cannot be loaded ({reason})") from None
+    return raw_of_splits(name, dataset, how)
+
+
+def raw_of_splits(name: str, dataset: Any, how: Reading) -> Raw:
+    """Makes raw data from the splits of a dataset of the hub.
+
+    Args:
+        name: The id of the dataset.
+        dataset: The splits by name, each a `datasets.Dataset`.
+        how: The options of reading.
+
+    Raises:
+        OfclError: If there is no split, or the samples cannot be used.
+    """
     train = next((key for key in ("train", *dataset) if key in dataset), None)
     if train is None:
         raise OfclError(f"the dataset '{HUB}{name}' is empty")
