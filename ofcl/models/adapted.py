@@ -122,7 +122,10 @@ def adapt(module: nn.Module, shape: tuple[int, ...], classes: int, name: str) ->
         head = nn.Linear(features, classes)
     else:
         head = _head(module.get_submodule(last), classes)
-        _put(module, last, nn.Identity())
+        if last == "":  # the module is a linear layer itself
+            module = nn.Identity()
+        else:
+            _put(module, last, nn.Identity())
     return Adapted(module, head, _draws(module, shape))
 
 

@@ -68,6 +68,11 @@ def test_an_output_that_is_not_of_a_linear_layer_counts_as_features():
     assert (model.head.in_features, model.head.out_features) == (6, 3)
 
 
+def test_a_lone_linear_layer_is_all_head():
+    model = adapt(nn.Linear(5, 3), (5,), 3, "linear")
+    assert [name for name, _ in model.named_parameters()] == ["head.weight", "head.bias"]
+
+
 def test_a_network_with_features_and_a_head_stays_as_it_is():
     network = MLP(64, 5, 3)
     assert fits(network)
