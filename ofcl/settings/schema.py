@@ -65,10 +65,11 @@ class Settings(BaseModel):
     window: int = Field(
         200, ge=2, description="tables: rows from which the columns are standardised"
     )
-    on_bad: Literal["stop", "skip", "wait"] = Field(
-        "stop",
+    on_bad: Literal["auto", "stop", "skip", "wait"] = Field(
+        "auto",
         description="a sample that cannot be read: stop, or leave it out and count it; of watched "
-        "folders also wait: its client waits until it is mended, the others go on",
+        "folders also wait: its client waits until it is mended, the others go on; auto: wait for "
+        "several watched folders, else stop",
     )
     train_head: int | None = Field(None, ge=1, description="use the first N train samples only")
     test_head: int | None = Field(None, ge=1, description="use the first N test samples only")
