@@ -181,7 +181,9 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
             # Rows from all over: files are often sorted by class.
             spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
             rows = raw.train[spread.astype(int)].samples
-            return Standardisation.of(rows.read() if isinstance(rows, StoredRows) else rows)
+            if isinstance(rows, StoredRows):
+                return Standardisation.of(rows.read())
+            return Standardisation.of(np.asarray(rows))
         case "mixed table" if how.standardisation is not None:
             standardise = Standardisation(*map(np.array, how.standardisation))
             return TableCode(raw.codes, standardise)

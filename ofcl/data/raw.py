@@ -29,7 +29,7 @@ Content = Literal["image files", "images", "texts", "vectors", "table", "mixed t
     mixed table    cells of columns that are not all numbers, or have gaps
 """
 
-Samples = Sequence[Any] | np.ndarray | StoredRows
+Samples = Sequence[Any] | np.ndarray
 
 LabelledSamples = tuple[Samples, Sequence[str]]
 """Samples, and the label of each."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -126,7 +126,8 @@ def _raw_in_pieces(name: str, paths: dict[str, Path], how: Reading, damage: Dama
     parts: dict[str, LabelledSamples] = {}
     for part, path in paths.items():
         rows, labels = store(path, meaning, how, damage)
-        parts[part] = rows, whole_numbers(labels)
+        # Nothing but `Part` and `preparation` looks into the samples of a table.
+        parts[part] = cast(Any, rows), whole_numbers(labels)
     return _raw(name, facts, meaning, parts, damage)
 
 
