@@ -184,8 +184,12 @@ def form_of_streams(
 
 
 def _settled(settings: Settings) -> Settings:
-    """Fills in the number of clients, and makes the path of `test` absolute."""
+    """Fills in the number of clients and `on_bad`, and makes the path of `test` absolute."""
     found: dict[str, Any] = {"clients": len(settings.streams)}
+    if settings.on_bad == "auto":
+        folders = sum(name.startswith(WATCH) for name in settings.streams)
+        # A bad file in one folder is no reason to stop the others.
+        found["on_bad"] = "wait" if folders and len(settings.streams) > 1 else "stop"
     if settings.test is not None:
         if not Path(settings.test).exists():
             raise OfclError(f"no file or folder '{settings.test}' to test on")

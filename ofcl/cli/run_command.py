@@ -82,7 +82,9 @@ def run(
     ] = None,
     on_bad: Annotated[
         str | None,
-        typer.Option(help="Samples that cannot be read: stop, skip, or wait (watched folders)."),
+        typer.Option(
+            help="Samples that cannot be read: stop, skip, or wait (several watched folders)."
+        ),
     ] = None,
     stream: Annotated[
         list[str] | None,

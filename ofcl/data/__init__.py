@@ -4,6 +4,8 @@
     raw              samples as they are in their files
     selection        the samples that a run uses, and a test part if the data have none
     preparation      turns raw samples into tensors; `standardisation` of the columns of tables
+    stored_rows      rows of tables that are larger than the memory, in a file
+    table_code       cells of a table as a network's input
     dataset          the tensors
     tasks, splits    which classes make a task, which samples come to which client
     scenario         tasks and splits put together: a `Share` of the data for each client

@@ -106,6 +106,8 @@ class Reading:
         white: The largest value in grey image files with more than 8 bits that came before; 0: none
             came.
         fewest_classes: The number of classes that the train samples must have at least.
+        in_memory: The size in bytes up to which a CSV file is read as a whole; a larger one is read
+            in pieces, and its rows stay on the disk.
     """
 
     root: Path = field(default_factory=data_root)
@@ -124,6 +126,7 @@ class Reading:
     codes: tuple[ColumnCode, ...] = ()
     white: float = 0.0
     fewest_classes: int = 2
+    in_memory: int = 64_000_000
 
 
 class Damage:

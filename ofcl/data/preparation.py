@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,8 @@ from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
-from ofcl.data.table_code import TableCode
+from ofcl.data.stored_rows import StoredRows, StoredSamples
+from ofcl.data.table_code import TableCode, encode_stored, places_of_words
 from ofcl.errors import OfclError
 
 Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
@@ -57,10 +58,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         x_test, y_test = x_test[~untrained], y_test[~untrained]
     x_validation, y_validation = to_tensors(raw.validation) if raw.validation else (None, None)
     check_classes(raw, y_train.numpy(), y_test.numpy(), how.fewest_classes)
-    if (
-        raw.content in ("table", "mixed table")
-        and not torch.cat([x_train, x_test]).isfinite().all()
-    ):
+    if raw.content in ("table", "mixed table") and not (_finite(x_train) and _finite(x_test)):
         raise OfclError(
             f"'{raw.name}': a column hardly varies in {how.window} rows from all over and is too "
             "large in others; standardise from more rows with --set window=N, or mend the numbers"
@@ -125,14 +123,39 @@ def _tensor_maker(raw: Raw, decode: Decode) -> Callable[[Part], tuple[Tensor, Te
     """
 
     def to_tensors(part: Part) -> tuple[Tensor, Tensor]:
+        if isinstance(part.samples, StoredRows):
+            # Streams and tests ask nothing of it that it does not answer as a tensor does.
+            samples = cast(Tensor, _stored_samples(part.samples, decode))
+            return samples, torch.from_numpy(part.y).long()
         # An empty part has the shape of the others: one train sample shows it.
-        samples: Any = part.samples if len(part) else raw.train[np.arange(1)].samples
-        decoded = decode(samples)
+        some: Any = part.samples if len(part) else raw.train[np.arange(1)].samples
+        decoded = decode(some)
         x, kept = decoded if isinstance(decoded, tuple) else (decoded, np.arange(len(decoded)))
         x, y = (x, part.y[kept]) if len(part) else (x[:0], part.y)
         return torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(y).long()
 
     return to_tensors
+
+
+def _finite(x: Tensor | StoredSamples) -> bool:
+    """Says whether all numbers of some samples are finite."""
+    return x.all_finite() if isinstance(x, StoredSamples) else bool(x.isfinite().all())
+
+
+def _stored_samples(rows: StoredRows, decode: Decode) -> StoredSamples:
+    """Makes samples that are read from the disk, and encoded, when they are asked for.
+
+    Args:
+        rows: The stored rows.
+        decode: The standardisation of numbers, or the code of a mixed table.
+    """
+    if isinstance(decode, TableCode):
+        places = places_of_words(decode.codes, rows.words)
+        encode = functools.partial(encode_stored, decode.codes, places)
+        standardise = decode.standardise
+        return StoredSamples(rows, lambda x: standardise(encode(x)), len(standardise.mean))
+    assert isinstance(decode, Standardisation)
+    return StoredSamples(rows, decode, len(decode.mean))
 
 
 def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
@@ -157,10 +180,15 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
         case "table":
             # Rows from all over: files are often sorted by class.
             spread = np.linspace(0, len(raw.train) - 1, min(how.window, len(raw.train)))
-            return Standardisation.of(np.asarray(raw.train.samples)[spread.astype(int)])
+            rows = raw.train[spread.astype(int)].samples
+            if isinstance(rows, StoredRows):
+                return Standardisation.of(rows.read())
+            return Standardisation.of(np.asarray(rows))
         case "mixed table" if how.standardisation is not None:
             standardise = Standardisation(*map(np.array, how.standardisation))
             return TableCode(raw.codes, standardise)
+        case "mixed table" if isinstance(raw.train.samples, StoredRows):
+            return TableCode.of_stored(raw.codes, raw.train.samples, how.window)
         case "mixed table":
             return TableCode.of(raw.codes, list(raw.train.samples), how.window)
         case "vectors":

@@ -15,6 +15,7 @@ import numpy as np
 
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.labels import classes_of, ordered_labels
+from ofcl.data.stored_rows import StoredRows
 from ofcl.errors import OfclError
 
 Content = Literal["image files", "images", "texts", "vectors", "table", "mixed table"]
@@ -52,7 +53,7 @@ class Part:
         return len(self.y)
 
     def __getitem__(self, rows: np.ndarray) -> Part:
-        if isinstance(self.samples, np.ndarray):
+        if isinstance(self.samples, np.ndarray | StoredRows):
             return Part(self.samples[rows], self.y[rows])
         return Part([self.samples[row] for row in rows], self.y[rows])
 

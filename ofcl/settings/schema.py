@@ -92,10 +92,11 @@ class Settings(BaseModel):
     allow: tuple[str, ...] = Field(
         (), description="parties: parts of one's own that a server may ask for, by name or path"
     )
-    on_bad: Literal["stop", "skip", "wait"] = Field(
-        "stop",
+    on_bad: Literal["auto", "stop", "skip", "wait"] = Field(
+        "auto",
         description="a sample that cannot be read: stop, or leave it out and count it; of watched "
-        "folders also wait: its client waits until it is mended, the others go on",
+        "folders also wait: its client waits until it is mended, the others go on; auto: wait for "
+        "several watched folders, else stop",
     )
     train_head: int | None = Field(None, ge=1, description="use the first N train samples only")
     test_head: int | None = Field(None, ge=1, description="use the first N test samples only")

@@ -502,6 +502,7 @@ def test_a_stream_that_stopped_at_a_bad_file_goes_on_when_it_is_mended(folders, 
     monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
     monkeypatch.setattr(watched_folder, "LOOK", 0.0)
     values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05}
+    values["on_bad"] = "stop"
     made = make_settings(
         {**values, "streams": [f"watch:{folders / name}" for name in ("one", "two")]}
     )
@@ -532,7 +533,7 @@ def damaged(folders, monkeypatch):
     monkeypatch.setattr(watched_folder, "SETTLED", 0.0)
     monkeypatch.setattr(watched_folder, "LOOK", 0.0)
     values = {"memory": 20, "burn_in": 2, "batch_size": 5, "window": 20, "idle": 0.05,
-              "min_clients": 1, "on_bad": "wait"}  # fmt: skip
+              "min_clients": 1}  # fmt: skip
     streams = [f"watch:{folders / name}" for name in ("one", "two")]
     good = (folders / "one" / "2.csv").read_text()
     (folders / "one" / "2.csv").write_text(good.replace("\n", "\n1,x,a\n", 1))
@@ -556,6 +557,16 @@ def test_one_bad_file_does_not_stop_the_other_clients(folders, damaged):
     (folders / "one" / "2.csv").write_text(good)
     result = ofcl.resume(folders / "run")
     assert sum(part["samples"] for part in result.anytime) == 320
+
+
+def test_a_bad_file_stops_all_clients_if_asked_to(folders, damaged):
+    made, _ = damaged
+    events = []
+    with pytest.raises(StreamError, match="client 0: '2.csv', line 2"):
+        for event in Run(made.model_copy(update={"on_bad": "stop"}), out=folders / "run"):
+            events.append(event)
+    assert not of_kind(events, Halted)
+    assert learned_by(events)[1] < 160
 
 
 def test_a_client_goes_on_when_its_file_is_mended(folders, damaged):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, Literal
@@ -104,11 +104,28 @@ class ColumnCode:
         present = [value for value in values if value is not None]
         gaps = len(present) < len(values)
         if self.kind == "category":
-            counts = sorted(Counter(present).items(), key=lambda item: (-item[1], item[0]))
-            frequent = [name for name, n in counts if n >= FEWEST_ROWS][:MOST_CATEGORIES]
-            return replace(self, gaps=gaps, categories=tuple(sorted(frequent)))
-        fill = 0.5 if self.kind == "boolean" else float(np.mean(present)) if present else 0.0
-        return replace(self, gaps=gaps, fill=fill)
+            return self.with_categories(Counter(present), gaps)
+        return self.with_fill(float(np.mean(present)) if present else 0.0, gaps)
+
+    def with_categories(self, counts: Mapping[str, int], gaps: bool) -> ColumnCode:
+        """Returns the code with places for the most frequent categories.
+
+        Args:
+            counts: How many train rows each category has.
+            gaps: Whether some train rows have none.
+        """
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        frequent = [name for name, n in ordered if n >= FEWEST_ROWS][:MOST_CATEGORIES]
+        return replace(self, gaps=gaps, categories=tuple(sorted(frequent)))
+
+    def with_fill(self, mean: float, gaps: bool) -> ColumnCode:
+        """Returns the code with the number that stands for an empty cell.
+
+        Args:
+            mean: The mean of the train rows' cells.
+            gaps: Whether some train rows have none.
+        """
+        return replace(self, gaps=gaps, fill=0.5 if self.kind == "boolean" else mean)
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         """Turns cells into numbers (n, width).
@@ -116,16 +133,26 @@ class ColumnCode:
         Args:
             values: The cells, as `read` has read them.
         """
-        missing = np.array([value is None for value in values], dtype=bool)
         if self.kind == "category":
             places = {name: place for place, name in enumerate(self.categories)}
-            numbers = np.zeros((len(values), len(places) + 1))
-            for row, value in enumerate(values):
-                if value is not None:
-                    numbers[row, places.get(value, len(places))] = 1
+            values = [None if v is None else places.get(v, len(places)) for v in values]
+        return self.encode_array(
+            np.array([np.nan if v is None else v for v in values], dtype=float)
+        )
+
+    def encode_array(self, values: np.ndarray) -> np.ndarray:
+        """Turns numbers into the numbers (n, width) of a network's input.
+
+        Args:
+            values: The cells (n,), NaN for empty ones; of categories, their places.
+        """
+        missing = np.isnan(values)
+        if self.kind == "category":
+            numbers = np.zeros((len(values), len(self.categories) + 1))
+            rows = np.flatnonzero(~missing)
+            numbers[rows, values[rows].astype(int)] = 1
         else:
-            filled = [self.fill if value is None else value for value in values]
-            numbers = np.array(filled, dtype=np.float64).reshape(-1, 1)
+            numbers = np.where(missing, self.fill, values).reshape(-1, 1)
             if self.kind == "date":
                 numbers = np.concatenate([numbers, *self._cycles(numbers)], axis=1)
         return np.concatenate([numbers, missing[:, None]], axis=1) if self.gaps else numbers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +11,10 @@ from ofcl.data.files.column_codes import (
     BOOLEANS,
     ISO,
     ColumnCode,
-    category_name,
     date_format,
     has_thousands,
-    is_missing,
 )
-
-GUESS_ROWS = 1000  # cells, not empty, that are looked at
-FEWEST_ROWS = 20  # with fewer, a column of different values may still be learned from
-_IDENTIFIER = re.compile(r"(^|[_\s.-])(id|uuid|guid|index|key|nr|no|number|mrn)$", re.IGNORECASE)
+from ofcl.data.files.column_facts import FEWEST_ROWS, ColumnFacts
 
 
 @dataclass(frozen=True)
@@ -38,33 +32,45 @@ class Guess:
     text: bool = False
 
 
-def guess_column(name: str, cells: Sequence[Any], *, named: bool = False) -> Guess:
+def guess_column(facts: ColumnFacts, *, named: bool = False) -> Guess:
     """Guesses what a column is.
 
     Args:
-        name: The name of the column.
-        cells: All its cells.
+        facts: The facts about its cells.
         named: Whether the user has named it, so that it is never left out.
     """
-    present = [cell for cell in cells if not is_missing(cell)]
-    some = present[:GUESS_ROWS]
-    if not present:
+    name, some = facts.name, facts.some
+    if not facts.present:
         return Guess(None, "it is empty")
-    if not named and _is_identifier(name, present):
+    if not named and facts.identifies:
         return Guess(None, "it looks like an identifier")
-    if all(isinstance(cell, bool) for cell in some) or _all_words(some, BOOLEANS):
-        return Guess(ColumnCode(name, "boolean"))
-    if (number := _number(name, some)) is not None:
-        return Guess(number)
-    if (form := date_format(some)) is not None:
-        return Guess(ColumnCode(name, "date", format=form, times=_has_times(some, form)))
-    different = len({category_name(cell) for cell in present})
+    if (code := guess_plain(name, some)) is not None:
+        return Guess(code)
+    different = len(facts.words)
     is_text = _is_text(some)
-    many = different > max(len(present) / 2, 2) and len(present) >= FEWEST_ROWS
-    if not named and (is_text or many):
+    many = different > max(facts.present / 2, 2) and facts.present >= FEWEST_ROWS
+    if not named and (is_text or many or facts.overflowed):
         why = "it is a text" if is_text else f"it has {different} different words"
+        if facts.overflowed and not is_text:
+            why = "it has too many different words"
         return Guess(None, why, text=is_text)
     return Guess(ColumnCode(name, "category"), text=is_text)
+
+
+def guess_plain(name: str, some: Sequence[Any]) -> ColumnCode | None:
+    """Returns the code of a column of truth values, numbers or dates; None if it has words.
+
+    Args:
+        name: The name of the column.
+        some: Its first cells that are not empty.
+    """
+    if all(isinstance(cell, bool) for cell in some) or _all_words(some, BOOLEANS):
+        return ColumnCode(name, "boolean")
+    if (number := _number(name, some)) is not None:
+        return number
+    if (form := date_format(some)) is not None:
+        return ColumnCode(name, "date", format=form, times=_has_times(some, form))
+    return None
 
 
 def _number(name: str, cells: Sequence[Any]) -> ColumnCode | None:
@@ -87,26 +93,6 @@ def _has_comma(cell: Any) -> bool:
         return True
     whole, comma, decimals = text.rpartition(",")
     return bool(comma) and has_thousands(whole) and decimals.isdigit()
-
-
-def _is_identifier(name: str, present: Sequence[Any]) -> bool:
-    """Says whether a column only numbers or names the rows.
-
-    Whole numbers or words that are all different, in a column that is called so; or whole numbers
-    that count the rows.
-    """
-    if len(present) < FEWEST_ROWS:
-        return False
-    texts = [category_name(cell) for cell in present]
-    if len(set(texts)) < len(texts):
-        return False
-    whole = all(text.lstrip("+-").isdigit() for text in texts)
-    if _IDENTIFIER.search(name) and (whole or not any(map(is_number, texts))):
-        return True
-    if not whole:
-        return False
-    numbers = sorted(map(int, texts))
-    return numbers[-1] - numbers[0] == len(numbers) - 1
 
 
 def _is_text(cells: Sequence[Any]) -> bool:

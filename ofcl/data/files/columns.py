@@ -14,15 +14,16 @@ from ofcl.data.files.cells import (
     read_number_list,
     read_text,
 )
-from ofcl.data.files.column_codes import ColumnCode, is_missing
-from ofcl.data.files.column_guesses import FEWEST_ROWS, guess_column
+from ofcl.data.files.column_codes import ColumnCode
+from ofcl.data.files.column_facts import FEWEST_ROWS, FIRST, ColumnFacts
+from ofcl.data.files.column_guesses import guess_column
+from ofcl.data.files.table_facts import TableFacts
 from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Reading
 from ofcl.errors import OfclError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "category")
 TEXT_NAMES = ("text", "content", "sentence", "document")
-GUESS_ROWS = 100  # rows from which the meaning of columns is guessed
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Meaning:
         return read(row.get(name), name)
 
 
-def find_label(table: Table, how: Reading) -> str:
+def find_label(table: Table | TableFacts, how: Reading) -> str:
     """Finds the column of the labels: the one that the options name, else by its name.
 
     Args:
@@ -93,11 +94,11 @@ def find_label(table: Table, how: Reading) -> str:
     return label
 
 
-def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
+def find_meaning(given: Table | TableFacts, how: Reading, *, mixed: bool = False) -> Meaning:
     """Finds the columns of the label and of the sample: by the options, else by names and values.
 
     Args:
-        table: The table.
+        given: The table, or the facts about one that is too large to be kept.
         how: The options of reading, which may name the columns.
         mixed: Whether columns may be categories, dates and so on, and may have gaps; else the
             sample is a text, or numbers alone.
@@ -105,6 +106,7 @@ def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
     Raises:
         OfclError: A named column does not exist, or it is not clear what the columns mean.
     """
+    table = TableFacts.of(given) if isinstance(given, Table) else given
     label = find_label(table, how)
     if label == how.text or label in how.columns:
         raise OfclError(
@@ -128,14 +130,14 @@ def find_meaning(table: Table, how: Reading, *, mixed: bool = False) -> Meaning:
         table.column(name)
     # A column without a name is the number of the row, or comes of a comma at the end.
     rest = [name for name in table.columns if name and name != label and name not in how.drop]
-    lists = [name for name in rest if _mostly(table.columns[name], lambda v: isinstance(v, list))]
+    lists = [name for name in rest if _mostly(table.first(name), lambda v: isinstance(v, list))]
     if len(lists) == 1:
         return Meaning(label, "list", (lists[0],))
     return _guess_mixed(table, label, rest) if mixed else _guess_plain(table, label, rest)
 
 
 def _of_columns(
-    table: Table, label: str, names: Sequence[str], left_out: Mapping[str, str] | None = None
+    table: TableFacts, label: str, names: Sequence[str], left_out: Mapping[str, str] | None = None
 ) -> Meaning:
     """Returns the meaning of columns that are learned from, whatever they are.
 
@@ -147,24 +149,21 @@ def _of_columns(
     """
     codes = []
     for name in names:
-        code = guess_column(name, table.columns[name], named=True).code
+        code = guess_column(table.facts(name), named=True).code
         if code is None:
             raise OfclError(f"'{table.name}': column '{name}' is empty; leave it out")
         codes.append(code)
-    plain = all(code.kind == "number" and _is_plain(table.columns[code.name]) for code in codes)
+    plain = all(code.kind == "number" and _is_plain(table.facts(code.name)) for code in codes)
     kind: Literal["numbers", "mixed"] = "numbers" if plain else "mixed"
     return Meaning(label, kind, tuple(names), () if plain else tuple(codes), left_out or {})
 
 
-def _is_plain(cells: Sequence[Any]) -> bool:
+def _is_plain(facts: ColumnFacts) -> bool:
     """Says whether cells are numbers without gaps and commas; a few others may be damaged."""
-    numbers = sum(map(is_number, cells))
-    gaps = sum(map(is_missing, cells))
-    marked = sum(map(has_decimal_comma, (c for c in cells if not is_number(c))))
-    return not gaps and not marked and numbers > 0
+    return not facts.gaps and not facts.commas and facts.numbers > 0
 
 
-def _guess_mixed(table: Table, label: str, rest: Sequence[str]) -> Meaning:
+def _guess_mixed(table: TableFacts, label: str, rest: Sequence[str]) -> Meaning:
     """Guesses which columns make the sample, and what each of them is.
 
     Args:
@@ -172,13 +171,13 @@ def _guess_mixed(table: Table, label: str, rest: Sequence[str]) -> Meaning:
         label: The column of the label.
         rest: The columns that may be learned from.
     """
-    guesses = {name: guess_column(name, table.columns[name]) for name in rest}
+    guesses = {name: guess_column(table.facts(name)) for name in rest}
     text = find_name(table, TEXT_NAMES)
-    if text is not None and text in rest and not _mostly(table.columns[text], is_number):
+    if text is not None and text in rest and not _mostly(table.first(text), is_number):
         return Meaning(label, "text", (text,))
-    if len(rest) == 1 and not _mostly(table.columns[rest[0]], is_number):
+    if len(rest) == 1 and not _mostly(table.first(rest[0]), is_number):
         code = guesses[rest[0]].code
-        if code is None or (code.kind == "category" and not _repeats(table.columns[rest[0]])):
+        if code is None or (code.kind == "category" and not _repeats(table.facts(rest[0]))):
             return Meaning(label, "text", (rest[0],))
     used = [name for name, guess in guesses.items() if guess.code is not None]
     if not used:
@@ -192,12 +191,13 @@ def _guess_mixed(table: Table, label: str, rest: Sequence[str]) -> Meaning:
     return _of_columns(table, label, used, left_out)
 
 
-def _repeats(cells: Sequence[Any]) -> bool:
+def _repeats(facts: ColumnFacts) -> bool:
     """Says whether words come again and again, as categories do and texts do not."""
-    return len(cells) >= FEWEST_ROWS and len(set(map(str, cells))) <= len(cells) / 5
+    cells, different = facts.present + facts.gaps, len(facts.words) + (facts.gaps > 0)
+    return not facts.overflowed and cells >= FEWEST_ROWS and different <= cells / 5
 
 
-def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
+def _guess_plain(table: TableFacts, label: str, rest: Sequence[str]) -> Meaning:
     """Guesses whether a text or numbers make the sample.
 
     Args:
@@ -205,10 +205,10 @@ def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
         label: The column of the label.
         rest: The columns that may be learned from.
     """
-    words = [name for name in rest if not _mostly(table.columns[name], is_number)]
+    words = [name for name in rest if not _mostly(table.first(name), is_number)]
     if rest and not words:
         return Meaning(label, "numbers", tuple(rest))
-    if commas := [name for name in words if _mostly(table.columns[name], has_decimal_comma)]:
+    if commas := [name for name in words if _mostly(table.first(name), has_decimal_comma)]:
         raise OfclError(
             f"'{table.name}': the numbers of column '{commas[0]}' have commas; write 1.5, not 1,5"
         )
@@ -222,7 +222,7 @@ def _guess_plain(table: Table, label: str, rest: Sequence[str]) -> Meaning:
     return Meaning(label, "text", (text,))
 
 
-def find_name(table: Table, names: Sequence[str]) -> str | None:
+def find_name(table: Table | TableFacts, names: Sequence[str]) -> str | None:
     """Returns the column that has the first of some names, else the next; None: no column has any.
 
     Args:
@@ -242,5 +242,5 @@ def _mostly(values: Sequence[Any], holds: Callable[[Any], bool]) -> bool:
         values: The values of the column.
         holds: Says whether the condition holds for a value.
     """
-    seen = [value for value in values[:GUESS_ROWS] if value not in (None, "")]
+    seen = [value for value in values[:FIRST] if value not in (None, "")]
     return bool(seen) and sum(map(holds, seen)) > len(seen) / 2

@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ofcl.data.files.columns import Meaning, find_meaning
 from ofcl.data.files.labels import check_labels, whole_numbers
+from ofcl.data.files.table_facts import TableFacts
 from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
+from ofcl.data.own.large_tables import find_large_meaning, is_large, store
 from ofcl.data.raw import Content, LabelledSamples, Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
@@ -66,6 +68,9 @@ def table_files(name: str, paths: dict[str, Path], how: Reading) -> Raw:
         how: The options of reading.
     """
     damage = Damage(how.on_bad)
+    all_csv = all(table_format(path) == "csv" for path in paths.values())
+    if all_csv and any(is_large(path, how) for path in paths.values()):
+        return _raw_in_pieces(name, paths, how, damage)
     tables = {part: read_table(path, damage) for part, path in paths.items()}
     return raw_of_tables(name, tables, how, damage)
 
@@ -105,15 +110,53 @@ def raw_of_tables(name: str, tables: dict[str, Table], how: Reading, damage: Dam
         plain = content in ("texts", "mixed table")
         array = samples if plain else np.array(samples, dtype=np.float64)
         parts[part] = array, whole_numbers([label for _, _, label in rows])
-    check_labels(f"column '{meaning.label}' of '{tables['train'].name}'", parts["train"][1])
+    return _raw(name, tables["train"], meaning, parts, damage)
+
+
+def _raw_in_pieces(name: str, paths: dict[str, Path], how: Reading, damage: Damage) -> Raw:
+    """Reads CSV files in pieces; their rows stay on the disk, as numbers.
+
+    Args:
+        name: The name of the dataset.
+        paths: The files of `train` and perhaps `test`.
+        how: The options of reading.
+        damage: Rows that cannot be used are reported to it.
+    """
+    meaning, facts = find_large_meaning(paths["train"], how)
+    parts: dict[str, LabelledSamples] = {}
+    for part, path in paths.items():
+        rows, labels = store(path, meaning, how, damage)
+        # Nothing but `Part` and `preparation` looks into the samples of a table.
+        parts[part] = cast(Any, rows), whole_numbers(labels)
+    return _raw(name, facts, meaning, parts, damage)
+
+
+def _raw(
+    name: str,
+    train: Table | TableFacts,
+    meaning: Meaning,
+    parts: dict[str, LabelledSamples],
+    damage: Damage,
+) -> Raw:
+    """Makes raw data from the rows that were read.
+
+    Args:
+        name: The name of the dataset.
+        train: The train table, or the facts about it, for the names of its columns.
+        meaning: The meaning of the columns.
+        parts: The samples and labels of each part.
+        damage: The rows that were left out.
+    """
+    labels = parts["train"][1]
+    check_labels(f"column '{meaning.label}' of '{train.name}'", labels)
     details = {
-        "columns": ", ".join(tables["train"].columns),
+        "columns": ", ".join(train.columns),
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
     details |= {f"  {code.name}": code.words().partition(": ")[2] for code in meaning.codes}
-    notes = (*damage.notes(name), *_notes(name, meaning, parts["train"][1]))
-    raw = raw_from_labelled(name, content, parts, notes, details)
+    notes = (*damage.notes(name), *_notes(name, meaning, labels))
+    raw = raw_from_labelled(name, _CONTENT[meaning.kind], parts, notes, details)
     return replace(raw, columns=meaning.columns, label=meaning.label, codes=meaning.codes)
 
 

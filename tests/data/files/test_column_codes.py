@@ -10,10 +10,19 @@ import torch
 
 from ofcl import OfclError
 from ofcl.data.files.column_codes import ColumnCode, date_format, read_decimal
-from ofcl.data.files.column_guesses import guess_column
+from ofcl.data.files.column_facts import ColumnFacts
+from ofcl.data.files.column_guesses import Guess
+from ofcl.data.files.column_guesses import guess_column as guess_by_facts
 from ofcl.data.table_code import TableCode
 
 DAY = 86400
+
+
+def guess_column(name: str, cells: list, named: bool = False) -> Guess:
+    """Guesses what a column of these cells is."""
+    facts = ColumnFacts(name)
+    facts.add(cells)
+    return guess_by_facts(facts, named=named)
 
 
 @pytest.mark.parametrize(
