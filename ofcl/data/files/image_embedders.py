@@ -96,6 +96,24 @@ def embeds_images(name: str) -> bool:
     return name == LITE0 or name.startswith((TIMM, TRANSFORMERS))
 
 
+def public_name(name: str) -> str:
+    """Returns an embedder's name without the folders of this machine.
+
+    Args:
+        name: The name by which it is asked for, perhaps with the path of a file or folder.
+
+    >>> public_name("timm:resnet18@/home/ada/weights.safetensors"), public_name("hf:org/vit")
+    ('timm:resnet18@weights.safetensors', 'hf:org/vit')
+    """
+    if name.startswith(TIMM) and "@" in name:
+        network, _, file = name.partition("@")
+        return f"{network}@{Path(file).name}"
+    folder = Path(name.removeprefix(TRANSFORMERS)).expanduser()
+    if name.startswith(TRANSFORMERS) and folder.exists():
+        return f"{TRANSFORMERS}{folder.resolve().name}"
+    return name
+
+
 @functools.lru_cache(maxsize=1)
 def load_image_embedder(name: str) -> LoadedEmbedder:
     """Loads a network, onto a GPU if there is one.
