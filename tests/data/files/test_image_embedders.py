@@ -70,7 +70,9 @@ def test_an_interrupted_run_keeps_what_was_done(tiny, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         features(images(7))
     computed.clear()
-    monkeypatch.setattr(embeddings, "encode_images", lambda n, x: computed.extend(x) or encode(n, x))
+    monkeypatch.setattr(
+        embeddings, "encode_images", lambda n, x: computed.extend(x) or encode(n, x)
+    )
     vectors, kept = features(images(7))
     assert len(computed) == 3
     assert kept.tolist() == list(range(7))
