@@ -16,8 +16,8 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
-from ofcl.data.image_features import ImageFeatures
 from ofcl.data.files.images import ImageReader, read_images
+from ofcl.data.image_features import ImageFeatures
 from ofcl.data.options import Damage, Reading, no_progress
 from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm

@@ -14,8 +14,8 @@ from ofcl.bundle.description import Description, to_json
 from ofcl.bundle.trained_model import TrainedModel
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
-from ofcl.errors import OfclError
 from ofcl.data.standardisation import Standardisation
+from ofcl.errors import OfclError
 
 INPUTS = {"image": "images", "table": "rows", "vector": "vectors", "text": "vectors"}
 """The name of the exported network's input, by the kind of samples."""
