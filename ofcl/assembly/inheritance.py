@@ -9,7 +9,12 @@ from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.start import Start
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import find_embedder
-from ofcl.data.sample_forms import TextForm
+from ofcl.data.files.image_embedders import (
+    ImageEmbedder,
+    embeds_images,
+    find_image_embedder,
+)
+from ofcl.data.sample_forms import ImageForm, TextForm
 from ofcl.errors import OfclError
 from ofcl.own_parts.permission import code_in
 from ofcl.settings.rules import DATASETS_ONLY, STREAMS_ONLY
@@ -151,7 +156,7 @@ def _check_form(dataset: Dataset, start: Start) -> None:
     kinds = (form.kind, before.kind)
     # Vectors of Python and of streams may be rows of a table, or texts, that somebody has prepared.
     known = dataset.form is not None or "image" in kinds
-    if tuple(form.shape) != tuple(before.shape) or (known and form.kind != before.kind):
+    if tuple(form.input_shape) != tuple(before.input_shape) or (known and form.kind != before.kind):
         raise OfclError(
             f"'{dataset.name}' has {form.words()}, but '{start.name}' has learned {before.words()}"
         )
@@ -166,6 +171,8 @@ def check_embedder(settings: Settings, start: Start) -> None:
         settings: The run's settings.
         start: The start of the run.
     """
+    if isinstance(start.form, ImageForm):
+        _check_image_embedder(settings, start.form.embedder, start.name)
     if not isinstance(start.form, TextForm):
         return
     found, before = find_embedder(settings.embedder), start.form.embedder
@@ -175,4 +182,29 @@ def check_embedder(settings: Settings, start: Start) -> None:
         raise OfclError(
             f"embedder = '{settings.embedder}', but '{start.name}' has learned texts by "
             f"'{before.model}'{version}; give this one with --embedder"
+        )
+
+
+def _check_image_embedder(settings: Settings, before: ImageEmbedder | None, name: str) -> None:
+    """Raises an error if images would become other vectors than those of the start.
+
+    Args:
+        settings: The run's settings.
+        before: The embedder of the start; None: it has learned pixels.
+        name: The name of the start.
+    """
+    if before is None and embeds_images(settings.embedder):
+        raise OfclError(f"embedder = '{settings.embedder}', but '{name}' has learned pixels")
+    if before is None:
+        return
+    given = settings.embedder
+    difference = (
+        find_image_embedder(given).differs(before)
+        if embeds_images(given)
+        else f"'{given}' embeds no images"
+    )
+    if difference:
+        raise OfclError(
+            f"embedder = '{given}', but '{name}' has learned images by '{before.name}': "
+            f"{difference}; give this one with --embedder"
         )

@@ -14,7 +14,8 @@ from ofcl.bundle.bundle_files import Bundle
 from ofcl.bundle.description import Curve, Description, Learned, Network, Perturbed
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.client import Client
-from ofcl.data.sample_forms import SampleForm, TextForm
+from ofcl.data.files.image_embedders import public_name
+from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
 from ofcl.evaluation.held_out import HeldOut
 from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.evaluation.results import Result
@@ -85,14 +86,14 @@ def build_bundle(
     return bundle._replace(description=replace(description, abstention=curves))
 
 
-def _copies(settings: Settings, kind: str) -> Perturbed:
+def _copies(settings: Settings, form: SampleForm) -> Perturbed:
     """Chooses the copies of a sample by which a user of the model sees how unsure it is.
 
     Args:
         settings: The run's settings.
-        kind: The kind of the samples, as in their form.
+        form: The form of the samples.
     """
-    if kind == "image":
+    if isinstance(form, ImageForm) and form.embedder is None:
         return Perturbed((), settings.pixels, settings.interpolation, NOISE, COPIES)
     std, copies = settings.noise_std, settings.noise_copies
     return Perturbed((), settings.pixels, settings.interpolation, std, copies)
@@ -103,6 +104,8 @@ def _without_folders(form: SampleForm) -> SampleForm:
 
     Whoever uses the model has it elsewhere; its checksum tells whether it is the same one.
     """
+    if isinstance(form, ImageForm) and form.embedder is not None:
+        return replace(form, embedder=replace(form.embedder, name=public_name(form.embedder.name)))
     if not isinstance(form, TextForm) or not Path(form.embedder.model).is_absolute():
         return form
     embedder = replace(form.embedder, model=Path(form.embedder.model).name)
@@ -133,7 +136,7 @@ def describe(
         network=Network(settings.model, max(outputs, 1), settings.width, settings.hidden),
         samples=_without_folders(samples),
         classifier=classifier,
-        uncertainty=_copies(settings, samples.kind),
+        uncertainty=_copies(settings, samples),
         learned=learned,
     )
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from ofcl.assembly.start import Start, model_digest
 from ofcl.bundle.bundle_files import read_bundle
 from ofcl.data.files.embedders import EMBEDDERS
-from ofcl.data.sample_forms import TextForm
+from ofcl.data.files.image_embedders import LITE0
+from ofcl.data.sample_forms import ImageForm, TextForm
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 
@@ -33,6 +34,8 @@ def start_from_bundle(path: str | Path) -> Start:
     settings |= {"model": network.name, "width": network.width, "hidden": network.hidden}
     if isinstance(form, TextForm) and form.embedder.model in {e.model for e in EMBEDDERS.values()}:
         settings["embedder"] = form.embedder.model
+    if isinstance(form, ImageForm) and form.embedder is not None and form.embedder.name == LITE0:
+        settings["embedder"] = LITE0
     return Start(
         name=str(path),
         digest=model_digest(tensors),

@@ -24,6 +24,7 @@ from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_s
 from ofcl.assembly.take_over import take_over
 from ofcl.assembly.unused_settings import find_unused
 from ofcl.data.files.embedders import find_embedder
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.files.labels import label_name
 from ofcl.data.live.feeds import STDIN, WATCH, held_out_samples, open_feed
 from ofcl.data.live.form import MEAN, STD, Pattern
@@ -166,8 +167,12 @@ def form_of_streams(
     if pattern.kind == "image":
         channels, height, width = pattern.shape
         mean, std = (MEAN,) * channels, (STD,) * channels
+        embedder = None
+        if embeds_images(settings.embedder):
+            embedder = find_image_embedder(settings.embedder)
+            mean, std = (0.0,) * channels, (1.0,) * channels  # the embedder normalises
         return ImageForm(
-            (channels, height, width), mean, std, settings.image_size is not None, None
+            (channels, height, width), mean, std, settings.image_size is not None, None, embedder
         )
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]

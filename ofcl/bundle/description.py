@@ -221,6 +221,8 @@ def _check(description: Description) -> None:
             raise OfclError("its model.json has images of a shape that cannot be")
         if not all(samples.std):
             raise OfclError("its model.json divides images by zero")
+        if samples.embedder is not None and not 0 < samples.embedder.length <= 10**7:
+            raise OfclError("its model.json has vectors of a length that cannot be")
         return
     if not 0 < samples.shape[0] <= 10**7:
         raise OfclError("its model.json has samples of a length that cannot be")

@@ -91,5 +91,5 @@ def _build(description: Description) -> nn.Module:
     """Builds the network with weights of its own."""
     sizes, samples = description.network, description.samples
     mean, std = (tuple(getattr(samples, name, ())) for name in ("mean", "std"))
-    size = ModelSize(samples.shape, sizes.outputs, sizes.width, sizes.hidden, mean, std)
+    size = ModelSize(samples.input_shape, sizes.outputs, sizes.width, sizes.hidden, mean, std)
     return find_model(sizes.name).build(size)

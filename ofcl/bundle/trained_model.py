@@ -15,7 +15,14 @@ from ofcl.bundle.description import Description
 from ofcl.bundle.given_samples import collect, decode
 from ofcl.compute.batching import forward_size
 from ofcl.data.files.embedders import EMBEDDERS, Embedder, Encode, find_embedder, load_encoder
-from ofcl.data.files.embeddings import embed
+from ofcl.data.files.embeddings import embed, embed_images
+from ofcl.data.files.image_embedders import (
+    LITE0,
+    ImageEmbedder,
+    encode_images,
+    find_image_embedder,
+    load_image_embedder,
+)
 from ofcl.data.options import Progress, no_progress
 from ofcl.data.sample_forms import ImageForm, TableForm, TextForm
 from ofcl.data.standardisation import Standardisation
@@ -236,6 +243,8 @@ class TrainedModel:
         decoded = decode(samples, form, self._resize)
         if isinstance(form, TextForm):
             return torch.from_numpy(self._vectors(decoded, form)).to(self.device)
+        if isinstance(form, ImageForm) and form.embedder is not None:
+            return torch.from_numpy(self._features(decoded, form.embedder)).to(self.device)
         if isinstance(form, ImageForm):
             images = torch.from_numpy(np.ascontiguousarray(decoded)).to(self.device)
             mean, std = (torch.tensor(v, device=self.device).view(-1, 1, 1)
@@ -256,6 +265,27 @@ class TrainedModel:
             return embed(texts, embedder, self._texts.cache)
         self._encode = self._encode or load_encoder(embedder)
         return self._encode([embedder.prefix + text for text in texts])
+
+    def _features(self, images: np.ndarray, wanted: ImageEmbedder) -> np.ndarray:
+        """Embeds images by the embedder that the model was learned with.
+
+        Raises:
+            OfclError: If it has to be named, or is another one than the model was learned with.
+        """
+        if self._texts.embedder is None and wanted.name != LITE0:
+            raise OfclError(
+                f"this model was learned with the embedder '{wanted.name}'; if you have it and "
+                "trust it, give its name with --embedder"
+            )
+        found = find_image_embedder(self._texts.embedder or wanted.name)
+        if difference := found.differs(wanted):
+            raise OfclError(
+                f"the embedder '{found.name}' is not the one that this model was learned with, "
+                f"'{wanted.name}': {difference}"
+            )
+        if self._texts.cache is not None:
+            return embed_images(images, found, self._texts.cache)
+        return encode_images(load_image_embedder(found.name), images)
 
     def _embedder(self, form: TextForm) -> Embedder:
         """Finds the embedder; one that is not well known is used only if the user names it.

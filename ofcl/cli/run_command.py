@@ -78,7 +78,11 @@ def run(
     ] = None,
     image_size: Annotated[int | None, typer.Option(help="Own images: side in pixels.")] = None,
     embedder: Annotated[
-        str | None, typer.Option(help="Texts: e5-small-v2, minilm, or a model's name or folder.")
+        str | None,
+        typer.Option(
+            help="Texts: e5-small-v2, minilm, or a model's name or folder. Images: "
+            "efficientnet-lite0, timm:NAME, hf:NAME."
+        ),
     ] = None,
     on_bad: Annotated[
         str | None,

@@ -91,8 +91,8 @@ class Reading:
         columns: The columns to learn from; empty: all columns but the label.
         drop: Columns that are left out.
         image_size: The side in pixels to which images are resized; None: they keep their size.
-        embedder: The model that turns texts into vectors: its short name, its name on the hub, or
-            its folder.
+        embedder: The model that turns texts, or images, into vectors: its short name, its name on
+            the hub, or its folder; that of texts leaves images as they are.
         test_share: The share of each class that is split off for testing, where the data have no
             test part.
         window: The number of rows from which the columns of a table are standardised.

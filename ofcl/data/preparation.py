@@ -15,8 +15,10 @@ from torch import Tensor
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.files.images import ImageReader, read_images
-from ofcl.data.options import Damage, Reading
+from ofcl.data.image_features import ImageFeatures
+from ofcl.data.options import Damage, Reading, no_progress
 from ofcl.data.raw import Part, Raw, quote_labels
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.selection import check_classes, train_and_test
@@ -66,7 +68,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     untested = _note_untested(raw, y_train.numpy(), y_test.numpy())
     dataset = Dataset(
         name=raw.name,
-        kind="image" if raw.content in ("images", "image files") else "vector",
+        kind="image" if x_train.dim() == 4 else "vector",
         x_train=x_train,
         y_train=y_train,
         x_test=x_test,
@@ -92,6 +94,8 @@ def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleFor
     """
     match raw.content:
         case "image files" | "images":
+            if isinstance(decode, ImageFeatures):
+                return decode.form()
             channels, height, width = dataset.shape
             shape, mean, std = (channels, height, width), dataset.mean, dataset.std
             if isinstance(decode, ImageReader):
@@ -166,6 +170,8 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
         how: The options of reading.
         damage: Image files that cannot be read are reported to it.
     """
+    if embeds_images(how.embedder):
+        return _features(raw, how, damage)
     match raw.content:
         case "image files":
             parts = [p.samples for p in (raw.train, raw.test, raw.validation) if p is not None]
@@ -193,6 +199,27 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
             return TableCode.of(raw.codes, list(raw.train.samples), how.window)
         case "vectors":
             return functools.partial(np.asarray, dtype=np.float32)
+
+
+def _features(raw: Raw, how: Reading, damage: Damage) -> Decode:
+    """Makes the function that turns the images of a part into vectors, by an embedder.
+
+    Args:
+        raw: The whole dataset.
+        how: The options of reading, which name an embedder of images.
+        damage: Image files that cannot be read are reported to it.
+    """
+    if raw.content not in ("image files", "images"):
+        kind = {"texts": "texts", "vectors": "vectors"}.get(raw.content, "rows of a table")
+        raise OfclError(f"'{how.embedder}' embeds images, but '{raw.name}' has {kind}")
+    embedder = find_image_embedder(how.embedder)
+    if raw.content == "images":
+        return ImageFeatures(embedder, how.root, np.shape(raw.train.samples)[1:], how.track)
+    side = how.image_size or embedder.side
+    plain = replace(how, embedder="", image_size=side, track=no_progress)
+    read = _decoder(raw, plain, damage)
+    assert isinstance(read, ImageReader)
+    return ImageFeatures(embedder, how.root, read.shape, how.track, read)
 
 
 def _note_untested(raw: Raw, y_train: np.ndarray, y_test: np.ndarray) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.embedders import Embedder
+from ofcl.data.files.image_embedders import ImageEmbedder
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class ImageForm:
         resized: Whether image files of another size are resized; else they are refused.
         white: The largest value in grey image files with more than 8 bits, which sets their scale;
             0: there were none; None: nobody knows, and 16 bits are assumed.
+        embedder: The pretrained network that turns them into vectors, which the model learns from;
+            None: it learns from the pixels.
     """
 
     shape: tuple[int, int, int]
@@ -31,12 +34,19 @@ class ImageForm:
     std: tuple[float, ...]
     resized: bool = False
     white: float | None = 0.0
+    embedder: ImageEmbedder | None = None
     kind: Literal["image"] = "image"
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of a model's input: of the image, or of its vector."""
+        return self.shape if self.embedder is None else (self.embedder.length,)
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
         channels, height, width = self.shape
-        return f"{'grey' if channels == 1 else 'colour'} images of {width} × {height} pixels"
+        by = f", embedded by {self.embedder.name}" if self.embedder is not None else ""
+        return f"{'grey' if channels == 1 else 'colour'} images of {width} × {height} pixels{by}"
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,11 @@ class TableForm:
     def shape(self) -> tuple[int, ...]:
         """The shape of a model's input."""
         return (len(self.mean),)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The same."""
+        return self.shape
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
@@ -96,6 +111,11 @@ class VectorForm:
         """The shape of a model's input."""
         return (self.length,)
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The same."""
+        return self.shape
+
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
         prepared = ", as each party has prepared them" if self.by_parties else ""
@@ -123,6 +143,11 @@ class TextForm:
     def shape(self) -> tuple[int, ...]:
         """The shape of a model's input."""
         return (self.length,)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The same."""
+        return self.shape
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""

@@ -35,7 +35,8 @@ class Samples:
         shape: The shape of one sample.
         mean: The mean of each channel, by which images are normalised; empty for vectors.
         std: The deviation of each channel, by which images are normalised; empty for vectors.
-        embedder: The name of the embedder of texts; None: the samples are no texts.
+        embedder: The name of the embedder of texts or images, of images with a checksum of its
+            weights; None: the samples are not embedded.
     """
 
     way: Way
@@ -52,7 +53,7 @@ class Samples:
         Args:
             dataset: The dataset; of a stream, a dataset without samples that has their form.
             way: Whether the samples come from a dataset or from a stream.
-            embedder: The name of the embedder of texts; None: the samples are no texts.
+            embedder: The name of the embedder; None: the samples are not embedded.
         """
         return cls(way, dataset.kind, dataset.shape, dataset.mean, dataset.std, embedder)
 

@@ -15,6 +15,7 @@ from ofcl.bundle.trained_model import TrainedModel
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.sample_forms import ImageForm, SampleForm, TextForm
 from ofcl.data.standardisation import Standardisation
+from ofcl.errors import OfclError
 
 INPUTS = {"image": "images", "table": "rows", "vector": "vectors", "text": "vectors"}
 """The name of the exported network's input, by the kind of samples."""
@@ -34,6 +35,11 @@ class PreparedNetwork(nn.Module):
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
         form = model.description.samples
+        if isinstance(form, ImageForm) and form.embedder is not None:
+            raise OfclError(
+                f"this model learned from the vectors of '{form.embedder.name}', which is not part "
+                "of it and cannot be exported with it; use ofcl predict, ofcl serve or --zip"
+            )
         # Weights with their channels last are a matter of speed on some machine, not of the graph.
         self.network = model.module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.prepare = Normalise(form) if isinstance(form, ImageForm) else Standardise(form)

@@ -81,7 +81,8 @@ class Settings(BaseModel):
     )
     embedder: str = Field(
         "e5-small-v2",
-        description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder",
+        description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder; "
+        "images: efficientnet-lite0, timm:NAME, hf:NAME",
     )
     test_share: float = Field(
         0.2, gt=0, lt=1, description="own data: held out for testing if there is no test part"

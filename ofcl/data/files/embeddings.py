@@ -1,8 +1,8 @@
-"""Embeddings of texts, cached on disk so that no text is embedded twice.
+"""Embeddings of texts and images, cached on disk so that no sample is embedded twice.
 
 The cache is one SQLite file for each model, `embeddings/<model>.sqlite` in the data folder. It maps
-the hash of a model's input (prefix and text) to its vector. It is written every few texts. So an
-interrupted run continues where it was, and two runs can share the cache.
+the hash of a sample (prefix and text, or shape and pixels) to its vector. It is written every few
+samples. So an interrupted run continues where it was, and two runs can share the cache.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ofcl.data.files.embedders import Embedder, find_embedder, load_encoder
+from ofcl.data.files.image_embedders import (
+    ImageEmbedder,
+    encode_images,
+    load_image_embedder,
+)
 from ofcl.data.options import Progress, no_progress
 from ofcl.errors import OfclError
 
-CHUNK = 64  # texts that are embedded between two writes to the cache
+CHUNK = 64  # samples that are embedded between two writes to the cache
 
 
 def embed(
@@ -57,6 +63,36 @@ def embed(
     return np.stack([np.frombuffer(known[key], dtype=np.float32) for key in keys])
 
 
+def embed_images(images: np.ndarray, embedder: ImageEmbedder, root: Path) -> np.ndarray:
+    """Returns the vectors (n, d) of images; only images that are not in the cache are embedded.
+
+    Args:
+        images: Images (n, 1 or 3, height, width) uint8; a chunk, as all are embedded at once.
+        embedder: The embedder; its name must load these very weights.
+        root: The data folder, which contains the cache.
+    """
+    if not len(images):
+        return np.empty((0, embedder.length), dtype=np.float32)
+    keys = [_image_key(image) for image in images]
+    with _cache(root / "embeddings", embedder) as cache:
+        known = _look_up(cache, keys)
+        missing = {key: row for row, key in enumerate(keys) if key not in known}
+        if missing:
+            vectors = encode_images(load_image_embedder(embedder.name), images[[*missing.values()]])
+            rows = [(key, v.tobytes()) for key, v in zip(missing, vectors, strict=True)]
+            with cache:
+                cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            known |= dict(rows)
+    return np.stack([np.frombuffer(known[key], dtype=np.float32) for key in keys])
+
+
+def _image_key(image: np.ndarray) -> bytes:
+    """Computes the key of an image in the cache: a hash of its shape and pixels."""
+    digest = hashlib.sha256(str(image.shape).encode())
+    digest.update(np.ascontiguousarray(image).tobytes())
+    return digest.digest()
+
+
 def cached_vectors(texts: Sequence[str], embedder: str, root: Path) -> list[np.ndarray | None]:
     """Returns the vectors of texts that are in the cache; embeds nothing.
 
@@ -81,10 +117,10 @@ def _key(text: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
+def _cache(folder: Path, embedder: Embedder | ImageEmbedder) -> Iterator[sqlite3.Connection]:
     """Opens the cache of one model for a `with` block.
 
-    The name of its file depends on the model, its version, the prefix and the limit of tokens:
+    The name of its file depends on the model, its version and how samples are prepared for it:
     models with different vectors have different files.
 
     Args:
@@ -94,10 +130,14 @@ def _cache(folder: Path, embedder: Embedder) -> Iterator[sqlite3.Connection]:
     Raises:
         OfclError: The file cannot be used.
     """
-    # The version of a folder is the digest of its files: they may be moved to another folder.
-    model = embedder.version if os.path.isabs(embedder.model) else embedder.model
-    identity = f"{model}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
-    short = re.sub(r"[^\w.-]+", "-", os.path.basename(embedder.model))
+    if isinstance(embedder, ImageEmbedder):
+        identity = str(replace(embedder, name=""))  # its weights' checksum says which one it is
+        short = re.sub(r"[^\w.-]+", "-", os.path.basename(embedder.name))
+    else:
+        # The version of a folder is the digest of its files: they may be moved to another folder.
+        model = embedder.version if os.path.isabs(embedder.model) else embedder.model
+        identity = f"{model}|{embedder.version}|{embedder.prefix}|{embedder.tokens}"
+        short = re.sub(r"[^\w.-]+", "-", os.path.basename(embedder.model))
     path = folder / f"{short}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.sqlite"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import Embedder, find_embedder
-from ofcl.data.files.embeddings import embed
+from ofcl.data.files.embeddings import CHUNK, embed, embed_images
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.sample import Sample
 from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
@@ -42,7 +43,7 @@ class Form:
 
     Args:
         pattern: The kind and shape, shared by all clients of a process.
-        embedder: The model that turns texts into vectors.
+        embedder: The model that turns texts, or images, into vectors.
         root: The folder of the cached embeddings.
         window: The number of first samples from which numbers are standardised; None: numbers are
             used as they are.
@@ -88,6 +89,8 @@ class Form:
             pattern = Pattern("image" if value.ndim == 3 else "vector", value.shape)
         if self._pattern.kind is None:
             self._pattern.kind, self._pattern.shape = pattern.kind, pattern.shape
+        elif pattern.kind == self._pattern.kind == "image" and not self._pattern.shape:
+            self._pattern.shape = pattern.shape  # a party that has come back knows only the kind
         elif pattern != self._pattern:
             hint = "; --image-size brings them to one" if pattern.kind == "image" else ""
             raise ValueError(f"{_words(pattern)}, but so far it was {_words(self._pattern)}{hint}")
@@ -123,6 +126,8 @@ class Form:
         if self._pattern.kind == "text":
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
+        if self._embeds_images:
+            return torch.from_numpy(self._features(x)).to(self._device)
         if self._pattern.kind == "image":
             return self._normalised(torch.from_numpy(x).to(self._device).float() / 255)
         if self._standardise is not None:
@@ -142,10 +147,13 @@ class Form:
             name: The name of the dataset.
             labels: The labels that are known so far.
         """
-        kind: Literal["image", "vector"] = "image" if self._pattern.kind == "image" else "vector"
+        pixels = self._pattern.kind == "image" and not self._embeds_images
+        kind: Literal["image", "vector"] = "image" if pixels else "vector"
         shape = self._pattern.shape
         if self._pattern.kind == "text":
             shape = self._embed(["a text"]).shape[1:]
+        elif self._embeds_images:
+            shape = (find_image_embedder(self._embedder_name).length,)
         x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
         y = torch.empty(0, dtype=torch.long)
         mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
@@ -159,6 +167,17 @@ class Form:
             return (x - MEAN) / STD
         mean, std = (x.new_tensor(v).view(-1, 1, 1) for v in self._normalisation)
         return (x - mean) / std
+
+    @property
+    def _embeds_images(self) -> bool:
+        """Whether the samples are images that become vectors."""
+        return self._pattern.kind == "image" and embeds_images(self._embedder_name)
+
+    def _features(self, images: np.ndarray) -> np.ndarray:
+        """Returns the vectors (n, d) of images."""
+        embedder = find_image_embedder(self._embedder_name)
+        chunks = [images[first : first + CHUNK] for first in range(0, len(images), CHUNK)]
+        return np.concatenate([embed_images(chunk, embedder, self._root) for chunk in chunks])
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors (n, d) of texts."""

@@ -33,6 +33,10 @@ Piece = tuple[list[int], dict[str, Sequence[str]]]
 """The lines of some rows in their file, and the cells of these rows by column."""
 
 
+class NotInPieces(OfclError):
+    """A table of texts or lists, which is read whole whatever its size."""
+
+
 def is_large(path: Path, how: Reading) -> bool:
     """Says whether a table is read in pieces: a CSV file that is larger than the options allow.
 
@@ -89,15 +93,13 @@ def find_large_meaning(path: Path, how: Reading) -> tuple[Meaning, TableFacts]:
         how: The options of reading.
 
     Raises:
-        OfclError: The meaning is not clear, or the samples are texts.
+        OfclError: The meaning is not clear.
+        NotInPieces: The samples are texts or lists.
     """
     facts = look_through(path)
     meaning = find_meaning(facts, how, mixed=True)
     if meaning.kind not in ("numbers", "mixed"):
-        raise OfclError(
-            f"'{path.name}' has {path.stat().st_size / 1e6:,.0f} MB, and texts of that size are "
-            "not read in pieces; learn from a part of it, or from streams (--stream watch:FOLDER)"
-        )
+        raise NotInPieces(f"'{path.name}' has texts or lists, which are read whole")
     return meaning, facts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Damage, Reading
 from ofcl.data.own.image_folder import TEST_NAMES, TRAIN_NAMES
-from ofcl.data.own.large_tables import find_large_meaning, is_large, store
+from ofcl.data.own.large_tables import NotInPieces, find_large_meaning, is_large, store
 from ofcl.data.raw import Content, LabelledSamples, Raw, raw_from_labelled
 from ofcl.errors import OfclError
 
@@ -69,8 +70,9 @@ def table_files(name: str, paths: dict[str, Path], how: Reading) -> Raw:
     """
     damage = Damage(how.on_bad)
     all_csv = all(table_format(path) == "csv" for path in paths.values())
-    if all_csv and any(is_large(path, how) for path in paths.values()):
-        return _raw_in_pieces(name, paths, how, damage)
+    if all_csv and how.text is None and any(is_large(path, how) for path in paths.values()):
+        with contextlib.suppress(NotInPieces):
+            return _raw_in_pieces(name, paths, how, damage)
     tables = {part: read_table(path, damage) for part, path in paths.items()}
     return raw_of_tables(name, tables, how, damage)
 

@@ -7,6 +7,7 @@ which class each label is (`Vocabulary`).
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,8 +33,9 @@ from ofcl.assembly.stream_clients import (
 )
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder, public_name
 from ofcl.data.live.feeds import STDIN, WATCH
-from ofcl.data.live.form import Pattern
+from ofcl.data.live.form import Kind, Pattern
 from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
@@ -152,11 +154,28 @@ def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
 def embedder_name(settings: Settings) -> str:
     """Names the embedder without telling a path: of a folder, only the folder's name.
 
+    The name of an embedder of images has a checksum of its weights and preprocessing.
+
     Args:
         settings: The settings of a run at this party.
     """
+    if embeds_images(settings.embedder):
+        found = find_image_embedder(settings.embedder)
+        facts = hashlib.sha256(str(replace(found, name="")).encode()).hexdigest()
+        return f"{public_name(found.name)} (checksum {facts[:16]})"
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
+
+
+def _embedded(content: str | None, settings: Settings) -> bool:
+    """Says whether samples are embedded: texts always are, images if an embedder of them is named.
+
+    Args:
+        content: The content of raw data, or the kind of a stream's samples.
+        settings: The settings of a run at this party.
+    """
+    images = content in ("images", "image files", "image")
+    return content in ("texts", "text") or (images and embeds_images(settings.embedder))
 
 
 class OwnDataset:
@@ -177,7 +196,7 @@ class OwnDataset:
         here = make_settings(values)
         reading = build_reading(here)
         raw = read_raw(here.dataset, reading, tell)
-        self._embedder = embedder_name(here) if raw.content == "texts" else None
+        self._embedder = embedder_name(here) if _embedded(raw.content, here) else None
         self._dataset = make_dataset(raw, reading)
         self.labels, self.fingerprint = self._dataset.labels, self._dataset.fingerprint()
 
@@ -255,7 +274,7 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
 
 def _normalised(form: SampleForm, terms: Terms) -> SampleForm:
     """Gives the form of a party's images the normalisation that all parties of the run share."""
-    if not isinstance(form, ImageForm):
+    if not isinstance(form, ImageForm) or form.embedder is not None:
         return form
     return replace(form, mean=terms.samples.mean, std=terms.samples.std)
 
@@ -302,8 +321,8 @@ class OwnStream:
     _first: Any = None
 
     def _embedder(self) -> str | None:
-        """Names the embedder if the samples are texts; else None."""
-        return embedder_name(self._here) if self._pattern.kind == "text" else None
+        """Names the embedder if the samples are texts, or images that are embedded; else None."""
+        return embedder_name(self._here) if _embedded(self._pattern.kind, self._here) else None
 
     def _stream(self, settings: Settings, vocabulary: AssignedVocabulary, number: int = 0) -> Any:
         """Opens the stream from its beginning.
@@ -340,9 +359,11 @@ class OwnStream:
         settings = settings_here(terms, self._values, clients=1)
         again = self._pattern.kind is None
         if again:  # the party's process was started again in the middle of this run
-            kind = "text" if terms.samples.embedder else terms.samples.kind
-            self._pattern.kind = kind
-            self._pattern.shape = () if kind == "text" else terms.samples.shape
+            embedded = terms.samples.embedder is not None
+            of_images = embedded and embeds_images(self._here.embedder)
+            by_embedder: Kind = "image" if of_images else "text"
+            self._pattern.kind = by_embedder if embedded else terms.samples.kind
+            self._pattern.shape = () if embedded else terms.samples.shape
         if self._first is not None:
             stream, self._first = self._first, None
             stream.hand_to(number, vocabulary, settings.batch_size)

@@ -23,6 +23,7 @@ from ofcl.assembly.resolve import resolve
 from ofcl.assembly.stages import Hooks, Prepared
 from ofcl.data.dataset import Dataset
 from ofcl.data.files.embedders import EMBEDDERS, Embedder
+from ofcl.data.files.image_embedders import embeds_images
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
@@ -278,7 +279,8 @@ def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
         samples: The form of the parties' samples.
         dataset: A dataset of that form.
     """
-    if samples.embedder is None:
+    if samples.embedder is None or embeds_images(samples.embedder.partition(" (")[0]):
+        # Of embedded images it knows the vectors alone; the parties' models take the images.
         form = dataset.sample_form
         return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))
