@@ -266,8 +266,11 @@ class Settings(BaseModel):
     gan_lr: float = Field(2e-4, gt=0, description="fedcil: learning rate of Adam")
 
     # Server
-    aggregation: Literal["fedavg", "weighted", "fedprox", "trimmed-mean", "median"] = Field(
-        "fedavg", description="how the server averages"
+    aggregation: Literal[
+        "fedavg", "weighted", "fedprox", "trimmed-mean", "median", "krum", "geometric-median"
+    ] = Field("fedavg", description="how the server averages")
+    bad_clients: int = Field(
+        1, ge=0, description="krum: how many clients may be bad; it trusts so many fewer neighbours"
     )
     mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
     proximal: Literal["squared", "norms"] = Field(
@@ -293,6 +296,9 @@ class Settings(BaseModel):
     )
     clip_norm: float | None = Field(
         None, gt=0, description="the server lets an update go at most so far from its model"
+    )
+    secure_aggregation: bool = Field(
+        False, description="parties: the server sees the sum of their updates, no single one"
     )
     dp_clip: float | None = Field(
         None,
