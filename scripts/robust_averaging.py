@@ -2,10 +2,10 @@
 
     python scripts/robust_averaging.py --seeds 0,1,2
 
-The bad client's updates are spoilt on their way to the server: `flipped` goes five times as far from
-the global model in the opposite direction, `noise` is the global model with normal noise of
-deviation 1, `samples` claims 10⁹ samples for the flipped update (not lengthened). A is the mean over
-the four honest clients.
+The bad client's updates are spoilt on their way to the server. Flipped × 5: five times as far from
+the global model, in the opposite direction. Noise: the global model with normal noise of deviation
+1. 10⁹ samples: the update flipped, not lengthened, with that weight. A is the mean over the four
+honest clients.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ofcl.update import Update
 
 SETTINGS = {
     "protocol": "sound", "dataset": "digits", "clients": 5, "method": "er", "memory": 100,
-    "model": "mlp", "burn_in": 4, "q": 4,
+    "model": "mlp", "burn_in": 0, "q": 2,
 }  # fmt: skip
 AGGREGATIONS = ("fedavg", "trimmed-mean", "median", "krum", "geometric-median")
 BAD = 0  # the number of the bad client

@@ -9,7 +9,7 @@ from ofcl.experiment import Run
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.secure_sum.fixed_point import STEPS
 from ofcl.storage.checkpoint import load_checkpoint
-from tests.support.federation import FEDERATION, InProcess, hosted, members
+from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, members
 from tests.support.remote import assert_same
 from tests.support.secure_federation import SECURE, Phases, secure_member, securely
 
