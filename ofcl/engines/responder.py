@@ -165,9 +165,9 @@ class Responder:
                 f"go back to {request.exchange}"
             )
         try:
-            if "sum" in request.steps:
-                events, failure = [], None
-            else:
+            events: list[Event] = []
+            failure: StreamError | None = None
+            if "sum" not in request.steps:
                 self._held = None
                 events, failure = self._learn(request, client)
             unseen = [(n, event) for n, event in self._unseen if n > request.seen]
@@ -304,7 +304,7 @@ class Responder:
     def _save(self, client: Client) -> None:
         """Saves the client and the last answer as a checkpoint."""
         assert self._last is not None
-        state = {
+        state: State = {
             "client": client.state(),
             "reply": self._last,
             "numbers": [number for number, _ in self._unseen],

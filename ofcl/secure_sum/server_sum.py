@@ -6,6 +6,7 @@ mask, or those of its mask key. From these it computes the sum alone.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -210,14 +211,16 @@ class ServerSum:
             held = {int(k): bytes.fromhex(answer["self_masks"][party])
                     for k, answer in reveals.items()}  # fmt: skip
             commitment = answers["shares"][party]["commitment"]
-            seed = _from_enough(held, needed, lambda some, c=commitment: self_mask_of(some, c))
+            seed = _from_enough(
+                held, needed, functools.partial(self_mask_of, commitment=commitment)
+            )
             total -= mask(seed, len(total))
         about = f"{self._run} {self._number}"
         for lost in sorted(answers["shares"].keys() - vectors.keys(), key=int):
             held = {int(k): bytes.fromhex(answer["mask_keys"][lost])
                     for k, answer in reveals.items()}  # fmt: skip
             public = answers["keys"][lost]["masks"]
-            key = _from_enough(held, needed, lambda some, p=public: _mask_key_of(some, p))
+            key = _from_enough(held, needed, functools.partial(_mask_key_of, public=public))
             for party in vectors:
                 other = bytes.fromhex(answers["keys"][party]["masks"])
                 seed = pair_seed(key, other, about, int(lost), int(party))
