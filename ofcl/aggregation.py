@@ -1,4 +1,4 @@
-"""Aggregation: makes one model of the clients' models, by an average, trimmed mean or median."""
+"""Aggregation: makes one model of the clients' models, by an average or a robust one."""
 
 from __future__ import annotations
 
@@ -111,6 +111,80 @@ def median(updates: Sequence[Update], previous: Tensors | None = None) -> Tensor
         previous: Not used; every `Aggregation` takes it.
     """
     return _combine_each(updates, lambda values: values.quantile(0.5, dim=0))
+
+
+def krum(updates: Sequence[Update], previous: Tensors | None = None, *, bad: int = 1) -> Tensors:
+    """Takes the model of one client: the one that is nearest to most others.
+
+    After Blanchard et al. 2017. A client's score is the sum of the squared distances to its
+    n − bad − 2 nearest other clients (one at least); the smallest score wins, and of equal ones the
+    first. All clients weigh the same. It holds if n is at least 2 · bad + 3.
+
+    >>> models = [{"w": torch.tensor([v])} for v in (1.0, 3.0, 4.0, 4.5, 99.0)]
+    >>> krum([Update(k, model, 1, {}) for k, model in enumerate(models)])
+    {'w': tensor([4.])}
+
+    Args:
+        updates: The updates of a round's clients.
+        previous: Not used; every `Aggregation` takes it.
+        bad: How many clients may be bad.
+    """
+    flat = _flat(updates)
+    if len(flat) == 1:
+        return dict(updates[0].state)
+    squares = _distances(flat, flat).square()
+    squares.fill_diagonal_(math.inf)
+    near = max(1, len(flat) - bad - 2)
+    scores = squares.sort(dim=1).values[:, :near].sum(1)
+    return dict(updates[int(scores.argmin())].state)
+
+
+def geometric_median(
+    updates: Sequence[Update], previous: Tensors | None = None, *, steps: int = 100
+) -> Tensors:
+    """Finds the model with the smallest sum of distances to the clients' models.
+
+    By the algorithm of Weiszfeld (1937): a mean, weighted by the inverse distances, again and
+    again. All clients weigh the same, so that the number of samples that a client names changes
+    nothing. It holds as long as fewer than half of the clients are bad (Pillutla et al. 2022).
+
+    >>> models = [{"w": torch.tensor([v])} for v in (1.0, 3.0, 99.0)]
+    >>> geometric_median([Update(k, model, 1, {}) for k, model in enumerate(models)])
+    {'w': tensor([3.])}
+
+    Args:
+        updates: The updates of a round's clients.
+        previous: Not used; every `Aggregation` takes it.
+        steps: The most steps of the algorithm.
+    """
+    flat = _flat(updates)
+    centre = flat.quantile(0.5, dim=0)  # one client may be so far away that a mean is useless
+    for _ in range(steps):
+        distances = _distances(flat, centre[None])[:, 0]
+        # A model at the centre would weigh infinitely.
+        weights = 1 / distances.clamp(min=1e-7 * float(distances.median()) + 1e-12)
+        moved = (weights / weights.sum()) @ flat
+        step, centre = float((moved - centre).norm()), moved
+        if step <= 1e-7 * (1 + float(centre.norm())):
+            break
+    names, start, model = updates[0].state, 0, {}
+    for name, value in names.items():
+        model[name] = centre[start : start + value.numel()].reshape(value.shape).to(value)
+        start += value.numel()
+    return model
+
+
+def _flat(updates: Sequence[Update]) -> Tensor:
+    """Puts all numbers of each update into a row (clients, numbers)."""
+    names = updates[0].state
+    return torch.stack(
+        [torch.cat([u.state[name].double().flatten() for name in names]) for u in updates]
+    )
+
+
+def _distances(rows: Tensor, others: Tensor) -> Tensor:
+    """Computes the Euclidean distances of rows to others (rows, others), row by row."""
+    return torch.stack([(others - row).norm(dim=1) for row in rows])
 
 
 def _combine_each(updates: Sequence[Update], combine: Callable[[Tensor], Tensor]) -> Tensors:

@@ -145,7 +145,7 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
         clients=list(present),
         samples=[update.samples for update in updates],
         bytes_sent=sum(update.nbytes for update in updates),
-        bytes_received=len(updates) * nbytes(updates[0].state),
+        bytes_received=len(present) * nbytes(updates[0].state) if updates else 0,
     )
 
 
@@ -166,9 +166,10 @@ def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
         A `Round`, or after the second step a `TaskEnded`.
     """
     if not server.closing:
-        server.closing = True
-        if server.enough(clients):
-            return _round(engine, server, clients)
+        event = _round(engine, server, clients) if server.enough(clients) else None
+        server.closing = True  # not before: a checkpoint within a secure sum must know that
+        if event is not None:
+            return event
     surveys = engine.survey(server.model, clients) if server.surveys else []
     server.take_survey(surveys)
     handed = server.end_task()

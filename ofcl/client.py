@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from ofcl.methods.learner import Learner
 from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
 from ofcl.models.prototypes import NearestMean, prototypes
-from ofcl.privacy import Privacy
+from ofcl.privacy import Draw, Privacy
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
 from ofcl.update import Update, travelling
@@ -172,6 +173,7 @@ class Client:
         self._start: Tensors = {}  # the global model that private updates are measured from
         self.released = 0  # updates that have left it
         self._noise = generator(seed, "privacy", number)
+        self._draw_noise: Draw = functools.partial(torch.randn, generator=self._noise)
         self._bind()
         if sharing.privacy is not None:
             self._measure_from(self._travelling)
@@ -181,13 +183,13 @@ class Client:
         """Its validation samples."""
         return self._held_out.validation
 
-    def draw_noise_by(self, seed: int) -> None:
-        """Draws the noise of its privacy from a secret seed, as the server knows the run's seed.
+    def draw_noise_by(self, draw: Draw) -> None:
+        """Draws the noise of its privacy in another way, as the server knows the run's seed.
 
         Args:
-            seed: A seed that nobody else knows.
+            draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
         """
-        self._noise.manual_seed(seed)
+        self._draw_noise = draw
 
     def _measure_from(self, model: Tensors) -> None:
         """Keeps the global model; differential privacy clips updates by their distance from it."""
@@ -435,7 +437,7 @@ class Client:
         self.released += 1
         if self._sharing.privacy is not None:
             start = grown(self._start, outputs(self.model), self._seed)
-            state = self._sharing.privacy.noised(state, start, self._noise)
+            state = self._sharing.privacy.noised(state, start, self._draw_noise)
         classes = dict(self._classes) if self._sharing.class_counts else {}
         return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
 

@@ -12,12 +12,34 @@ classes, losses and accuracies.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from ofcl.compute import foreach
 from ofcl.state import Tensors
+
+Draw = Callable[[torch.Size], torch.Tensor]
+"""Draws independent normal numbers (mean 0, deviation 1) of a shape, on the CPU."""
+
+
+def system_normal(shape: torch.Size) -> torch.Tensor:
+    """Draws normal numbers from the operating system's cryptographic generator.
+
+    By the method of Box & Muller (1958), from uniform numbers of 53 bits. Nobody can compute the
+    numbers from others that were drawn; they cannot be drawn again either.
+
+    Args:
+        shape: The shape of the tensor.
+    """
+    count = math.prod(shape)
+    bits = np.frombuffer(os.urandom(16 * count), dtype=np.uint64) >> np.uint64(11)
+    uniform = ((bits.astype(np.float64) + 0.5) * 2.0**-53).reshape(2, count)
+    drawn = np.sqrt(-2 * np.log(uniform[0])) * np.cos(2 * np.pi * uniform[1])
+    return torch.from_numpy(drawn).float().reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -33,7 +55,7 @@ class Privacy:
     clip: float
     noise: float
 
-    def noised(self, state: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
+    def noised(self, state: Tensors, start: Tensors, draw: Draw) -> Tensors:
         """Clips a client's model and adds noise to it.
 
         Noise may take a variance of BatchNorm to zero or below. Such a variance is replaced by the
@@ -42,7 +64,7 @@ class Privacy:
         Args:
             state: The client's model.
             start: The global model that the client started from.
-            generator: The generator that the noise is drawn from.
+            draw: Draws the noise, from a seeded generator or from the operating system's.
 
         Returns:
             The model that may leave the client.
@@ -51,7 +73,7 @@ class Privacy:
         within_clip = clipped(state, start, self.clip)
         # Drawn on the CPU, like everything that is random.
         noisy = {
-            name: value + deviation * torch.randn(value.shape, generator=generator).to(value)
+            name: value + deviation * draw(value.shape).to(value)
             for name, value in within_clip.items()
         }
         for name, value in noisy.items():

@@ -66,6 +66,7 @@ class Server:
         self.prototypes: Tensors = {}  # of the global model as it is now; {}: there are none
         self.round = 0
         self._attempt = 0  # rounds that were tried, with enough clients or not
+        self._in_round = False  # whether clients are drawn and their updates still to come
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
         self._min_clients, self._participation = min_clients, participation
         self._dropout, self._clip_norm, self._seed = dropout, clip_norm, seed
@@ -86,7 +87,8 @@ class Server:
         wanted = max(math.ceil(round(self._participation * clients, 6)), self._min_clients)
         drawn = [client for client in order if client in set(waiting)][:wanted]
         present = sorted(client for client in drawn if luck[client] >= self._dropout)
-        return present if self.enough(present) else []
+        self._in_round = self.enough(present)
+        return present if self._in_round else []
 
     def enough(self, clients: Sequence[int]) -> bool:
         """Tells whether some clients are enough for a round.
@@ -106,6 +108,7 @@ class Server:
         Args:
             updates: The updates of the clients that take part.
         """
+        self._in_round = False
         if not any(update.samples for update in updates):  # a task that was empty for all
             self.round += 1
             return self.model
@@ -184,7 +187,8 @@ class Server:
             "round": self.round,
             "task": self.task,
             "closing": self.closing,
-            "attempt": self._attempt,
+            # A checkpoint within a secure sum: the same clients must be drawn again.
+            "attempt": self._attempt - self._in_round,
             "prototypes": self.prototypes,
             "part": self._part.state() if self._part is not None else None,
         }

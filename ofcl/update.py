@@ -21,6 +21,8 @@ class Update:
             need that.
         extras: Tensors that a generative method sends besides the model; or sums of features, in a
             survey (`Client.survey`), which has no tensors of the model.
+        sent: The bytes that clients have sent for it, if it is the mean of several clients' updates
+            (`secure_sum`); 0: it is a single client's, and its size counts. It never travels.
     """
 
     client: int
@@ -28,10 +30,13 @@ class Update:
     samples: int
     classes: dict[int, int]
     extras: Tensors = field(default_factory=dict)
+    sent: int = 0
 
     @property
     def nbytes(self) -> int:
         """The size of the message in bytes: its tensors, and eight bytes for every count."""
+        if self.sent:
+            return self.sent
         return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
 
 

@@ -7,6 +7,8 @@ from ofcl import Server
 from ofcl.aggregation import (
     average,
     fedavg,
+    geometric_median,
+    krum,
     median,
     mix,
     trimmed_mean,
@@ -134,6 +136,36 @@ def test_median_and_trimmed_mean_by_hand():
     assert value(trimmed_mean(updates, trim=0.0)) == 4.0
     assert value(trimmed_mean(updates[:1])) == 1.0  # nobody to leave out
     assert value(trimmed_mean(updates[:2], trim=0.4)) == 1.5
+
+
+def test_krum_by_hand():
+    """Of 0, 1, 3, 7, 100 with one bad: n − 3 = 2 neighbours.
+
+    Scores: 0: 1 + 9 = 10; 1: 1 + 4 = 5; 3: 4 + 9 = 13; 7: 16 + 36; 100: 93² + 97².
+    """
+    updates = [update(k, v, {0: 1}) for k, v in enumerate((0.0, 1.0, 3.0, 7.0, 100.0))]
+    assert value(krum(updates)) == 1.0
+    # With none bad, three neighbours: 0: 59; 1: 41; 3: 29; 7: 101.
+    assert value(krum(updates, bad=0)) == 3.0
+    assert value(krum(updates[:1])) == 0.0
+
+
+def test_geometric_median_by_hand():
+    """The corner from which all others are seen under 120° or more; and the crossing diagonals."""
+    corners = [(0.0, 0.0), (4.0, 0.0), (0.0, 2.0), (4.0, 2.0)]
+    updates = [Update(k, {"w": torch.tensor(c)}, 10**k, {}) for k, c in enumerate(corners)]
+    assert torch.allclose(geometric_median(updates)["w"], torch.tensor([2.0, 1.0]), atol=1e-5)
+    flat = [(0.0, 0.0), (-5.0, 1.0), (5.0, 1.0)]  # the angle at the first one is larger than 120°
+    updates = [Update(k, {"w": torch.tensor(c)}, 1, {}) for k, c in enumerate(flat)]
+    assert torch.allclose(geometric_median(updates)["w"], torch.zeros(2), atol=1e-3)
+
+
+@given(st.lists(st.floats(-5, 5, width=32), min_size=4, max_size=7),
+       st.sampled_from([-1e30, -70.0, 1e6, 1e30]))  # fmt: skip
+def test_one_bad_client_leaves_krum_and_the_geometric_median_near_the_others(honest, poison):
+    updates = [update(k, v, {0: 1}) for k, v in enumerate([*honest, poison])]
+    assert value(krum(updates)) in honest
+    assert min(honest) - 1e-3 <= value(geometric_median(updates)) <= max(honest) + 1e-3
 
 
 @given(

@@ -19,7 +19,14 @@ from ofcl import (
     WatchedFolder,
     make_settings,
 )
-from ofcl.aggregation import fedavg, median, trimmed_mean, weighted_fedavg
+from ofcl.aggregation import (
+    fedavg,
+    geometric_median,
+    krum,
+    median,
+    trimmed_mean,
+    weighted_fedavg,
+)
 from ofcl.data.live import watched_folder
 from ofcl.data.live.form import Form, Pattern
 from ofcl.data.live.iterator_feed import IteratorFeed
@@ -74,6 +81,9 @@ def test_memories(rule, balanced):
     check_memory(make)
 
 
+ROBUST = ("trimmed-mean", "median", "krum", "geometric-median")
+
+
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("average", ["scores", "softmax"])
 def test_scores(name, average):
@@ -88,8 +98,10 @@ def test_scores(name, average):
         functools.partial(weighted_fedavg, class_weights="task", nested=0.5),
         trimmed_mean,
         median,
+        krum,
+        geometric_median,
     ],
-    ids=["fedavg", "weighted", "weighted as released", "trimmed-mean", "median"],
+    ids=["fedavg", "weighted", "weighted as released", *ROBUST],
 )
 def test_aggregations(aggregate):
     check_aggregation(aggregate)
@@ -204,7 +216,7 @@ COMBINATIONS = [
     for method, aggregation, protocol in itertools.product(
         KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published", "strong")
     )
-] + [("er", "bottom", aggregation, "sound") for aggregation in ("trimmed-mean", "median")]
+] + [("er", "bottom", aggregation, "sound") for aggregation in ROBUST]
 FEW_VECTORS, FEW_IMAGES = make_blobs(train=24), make_images(train=16, test=4)
 ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1}
 

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import pytest
@@ -5,7 +6,7 @@ import torch
 
 from ofcl import OfclError, Run, make_settings
 from ofcl.events import Round
-from ofcl.privacy import Privacy, epsilon
+from ofcl.privacy import Privacy, epsilon, system_normal
 from ofcl.seeds import generator
 from tests.conftest import TINY, TINY_IMAGES
 
@@ -45,22 +46,40 @@ def test_epsilon_grows_with_updates_and_falls_with_noise():
     assert epsilon(4, 4.0, 1e-5) == pytest.approx(epsilon(1, 2.0, 1e-5))
 
 
+def seeded():
+    return functools.partial(torch.randn, generator=generator(0))
+
+
 def test_what_is_sent_is_clipped_and_noisy():
     start = {"a": torch.zeros(200, 300), "b": torch.ones(100)}
     state = {"a": torch.full((200, 300), 5.0), "b": torch.ones(100)}
-    sent = Privacy(clip=2.0, noise=0.0).noised(state, start, generator(0))
+    sent = Privacy(clip=2.0, noise=0.0).noised(state, start, seeded())
     length = torch.cat([(sent[n] - start[n]).flatten() for n in sent]).norm()
     assert length == pytest.approx(2.0, rel=1e-4)
     near = {"a": start["a"] + 1e-3, "b": start["b"]}
-    assert torch.allclose(Privacy(2.0, 0.0).noised(near, start, generator(0))["a"], near["a"])
-    noisy = Privacy(clip=2.0, noise=0.5).noised(start, start, generator(0))
+    assert torch.allclose(Privacy(2.0, 0.0).noised(near, start, seeded())["a"], near["a"])
+    noisy = Privacy(clip=2.0, noise=0.5).noised(start, start, seeded())
     assert (noisy["a"] - start["a"]).std() == pytest.approx(1.0, rel=0.02)
     assert (noisy["b"] - start["b"]).abs().max() > 0
 
 
+def test_noise_of_the_operating_system_is_normal_and_never_the_same():
+    drawn = system_normal(torch.Size((300, 400)))
+    assert drawn.shape == (300, 400)
+    assert drawn.dtype == torch.float
+    assert abs(float(drawn.mean())) < 0.02
+    assert float(drawn.std()) == pytest.approx(1, abs=0.01)
+    for place in (-2.0, -0.5, 0.0, 1.0, 2.5):
+        below = float((drawn < place).float().mean())
+        assert below == pytest.approx(math.erfc(-place / math.sqrt(2)) / 2, abs=0.008)
+    assert abs(float((drawn[:, ::2] * drawn[:, 1::2]).mean())) < 0.02
+    assert not torch.equal(drawn, system_normal(torch.Size((300, 400))))
+    assert system_normal(torch.Size(())).shape == ()
+
+
 def test_noise_leaves_variances_above_zero(images):
     start = {"running_var": torch.full((500,), 0.5), "running_mean": torch.zeros(500)}
-    sent = Privacy(clip=1.0, noise=1.0).noised(start, start, generator(0))
+    sent = Privacy(clip=1.0, noise=1.0).noised(start, start, seeded())
     assert (sent["running_var"] > 0).all()
     assert 0.2 < (sent["running_var"] == 0.5).float().mean() < 0.4  # where it would be below
     assert (sent["running_mean"] < 0).any()

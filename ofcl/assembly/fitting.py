@@ -164,11 +164,9 @@ def _recipe(model: str, rich: bool, well_remembered: bool) -> dict[str, Any]:
     if model == "convnet":
         recipe["width"] = 40
     elif model == "slim-resnet18":
-        recipe["precision"] = "bfloat16"
+        recipe |= {"precision": "bfloat16", "previous": 0.4}
         if well_remembered:
             recipe["optimizer"] = "adam"
-        else:
-            recipe["previous"] = 0.4
     if rich:
         recipe |= {"augment": "strong", "contrast": 1.0}
     return recipe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.methods.accompanied import Accompanied
 from ofcl.methods.learner import Learner
 from ofcl.privacy import Privacy
+from ofcl.secure_sum.masking import FEWEST, threshold
 from ofcl.settings.schema import Settings
 
 
@@ -126,9 +128,30 @@ def build_sharing(settings: Settings) -> Sharing:
         class_counts=needs_class_counts(settings) and settings.class_counts,
         mixing=settings.mixing,
         batchnorm=settings.batchnorm,
-        privacy=Privacy(settings.dp_clip, settings.dp_noise) if settings.dp_clip else None,
+        privacy=_build_privacy(settings),
         features=settings.classifier == "nearest-mean" and settings.class_counts,
     )
+
+
+def fewest_in_sum(settings: Settings) -> int:
+    """Computes the fewest parties that may begin a secure sum.
+
+    Args:
+        settings: The run's settings.
+    """
+    return max(FEWEST, settings.min_clients)
+
+
+def _build_privacy(settings: Settings) -> Privacy | None:
+    """Builds the clipping and the noise of updates; None: they are sent as they are.
+
+    If the server sees sums alone, parties share the noise: the sum of as few updates as a secure
+    sum may have carries all of it.
+    """
+    if not settings.dp_clip:
+        return None
+    parts = threshold(fewest_in_sum(settings)) if settings.secure_aggregation else 1
+    return Privacy(settings.dp_clip, settings.dp_noise / math.sqrt(parts))
 
 
 def build_dataset_client(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import functools
 
-from ofcl.aggregation import Aggregation, fedavg, median, trimmed_mean, weighted_fedavg
+from ofcl.aggregation import (
+    Aggregation,
+    fedavg,
+    geometric_median,
+    krum,
+    median,
+    trimmed_mean,
+    weighted_fedavg,
+)
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
 from ofcl.data.dataset import Dataset
@@ -61,6 +69,10 @@ def build_aggregation(settings: Settings) -> Aggregation:
             return functools.partial(trimmed_mean, trim=settings.trim)
         case "median":
             return median
+        case "krum":
+            return functools.partial(krum, bad=settings.bad_clients)
+        case "geometric-median":
+            return geometric_median
         case "fedavg" | "fedprox":  # FedProx averages like FedAvg; its term is in the loss
             return fedavg
         case name:

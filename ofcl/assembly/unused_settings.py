@@ -36,6 +36,7 @@ def _conditions(
         "split = 'dirichlet'": (settings.split == "dirichlet", ("alpha",)),
         "aggregation = 'fedprox'": (rule == "fedprox", ("mu", "proximal")),
         "aggregation = 'trimmed-mean'": (rule == "trimmed-mean", ("trim",)),
+        "aggregation = 'krum'": (rule == "krum", ("bad_clients",)),
         "aggregation = 'weighted'": (
             rule == "weighted", ("nested_average", "class_weights", "class_counts"),
         ),

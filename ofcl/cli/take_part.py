@@ -53,6 +53,10 @@ def client(
             "takes twice the time. Nothing of it is sent.",
         ),
     ] = False,
+    secure_only: Annotated[
+        bool,
+        typer.Option("--secure-only", help="Refuse runs whose server would see your updates."),
+    ] = False,
     key_file: Annotated[
         Path | None, typer.Option(help="Encrypt what is saved here with the key in this file.")
     ] = None,
@@ -82,6 +86,7 @@ def client(
         class_counts=not no_class_counts,
         keep=keep,
         local_too=local_too,
+        secure_only=secure_only,
         seal=seal,
         address=address,
         insecure=insecure,

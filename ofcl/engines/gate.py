@@ -47,6 +47,7 @@ class Gate:
         extras: Whether an update must hold tensors besides the model.
         most_remembered: The most samples that a client may remember; surveys tell their features.
         event_types: The types of events that a client may send.
+        masked: Whether updates come by secure sums alone (`ofcl.secure_sum`), never in a reply.
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class Gate:
         extras: bool = False,
         most_remembered: int = 10**9,
         event_types: tuple[type[Event], ...] = (Learned, Evaluated),
+        masked: bool = False,
     ) -> None:
         self._model, self._known_classes, self._most_samples = model, classes, most_samples
         self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
         self._most_tasks, self._event_types = most_tasks, event_types
-        self._most_remembered = most_remembered
+        self._most_remembered, self._masked = most_remembered, masked
 
     @property
     def _classes(self) -> int:
@@ -115,7 +117,7 @@ class Gate:
         check_count("number of updates", reply.released, reply.exchange)
         for event in reply.events:
             self._check_event(event, client)
-        sends = reply.status in ("waiting", "between-tasks")
+        sends = reply.status in ("waiting", "between-tasks") and not self._masked
         if sends != (reply.update is not None):
             raise Rejected(
                 f"its status is {reply.status}, and {'no' if sends else 'an'} update came"

@@ -15,13 +15,14 @@ from ofcl.events import Event, from_json, to_json
 from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
 
-Step = Literal["take", "go-on", "survey", "begin-task"]
+Step = Literal["take", "go-on", "survey", "begin-task", "sum"]
 """A step that a client takes before it learns:
 
 take:        take the global model, or the share of it that the setting `mixing` asks for.
 go-on:       go on with its own model.
 survey:      answer with the features of its memory (`Client.survey`); nothing is learned.
 begin-task:  begin the next task, with the tensors that the server hands out for it.
+sum:         take a step of a secure sum (`ofcl.secure_sum`); nothing is learned.
 """
 
 Status = Literal["waiting", "between-tasks", "finished", "learning", "asking"]
@@ -49,6 +50,7 @@ class Request:
             time included. A client that has begun so many skips the step.
         seen: The exchange of this client's last answer that has arrived at the server. The client
             sends the events of later exchanges again.
+        sum: For the step `sum`: what the step needs.
     """
 
     run: str
@@ -58,6 +60,7 @@ class Request:
     handed: Tensors = field(default_factory=dict)
     task: int = 0
     seen: int = 0
+    sum: State = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Reply:
         update: The client's update, at a communication point or at the end of a task; its survey if
             the request asks for one; else None.
         labels: Labels that the client has met and that have no place (class) yet.
+        sum: The answer to the step `sum`; empty for any other request.
     """
 
     run: str
@@ -86,6 +90,7 @@ class Reply:
     events: list[Event]
     update: Update | None
     labels: list[str] = field(default_factory=list)
+    sum: State = field(default_factory=dict)
 
 
 def pack_request(request: Request) -> State:
@@ -94,7 +99,8 @@ def pack_request(request: Request) -> State:
     Args:
         request: The request.
     """
-    return {**vars(request), "steps": list(request.steps)}
+    packed = {**vars(request), "steps": list(request.steps)}
+    return _without_empty_sum(packed)
 
 
 def unpack_request(state: State) -> Request:
@@ -116,7 +122,12 @@ def pack_reply(reply: Reply) -> Flat:
     """
     update = pack_update(reply.update) if reply.update is not None else None
     events = [to_json(event) for event in reply.events]
-    return flatten({**vars(reply), "events": events, "update": update})
+    return flatten(_without_empty_sum({**vars(reply), "events": events, "update": update}))
+
+
+def _without_empty_sum(packed: State) -> State:
+    """Leaves the field of secure sums out of a message that has nothing to do with them."""
+    return packed if packed["sum"] else {k: v for k, v in packed.items() if k != "sum"}
 
 
 def unpack_reply(state: State) -> Reply:
@@ -136,7 +147,8 @@ def pack_update(update: Update) -> State:
     Args:
         update: The update.
     """
-    return {**vars(update), "classes": [list(item) for item in sorted(update.classes.items())]}
+    fields = {name: value for name, value in vars(update).items() if name != "sent"}
+    return {**fields, "classes": [list(item) for item in sorted(update.classes.items())]}
 
 
 def unpack_update(state: State) -> Update:
@@ -145,4 +157,4 @@ def unpack_update(state: State) -> Update:
     Args:
         state: The packed update.
     """
-    return Update(**{**state, "classes": dict(state["classes"])})
+    return Update(**{**state, "classes": dict(state["classes"]), "sent": 0})

@@ -27,7 +27,10 @@ from ofcl.engines.messages import (
     unpack_update,
 )
 from ofcl.engines.rejection import Rejected
+from ofcl.errors import OfclError
 from ofcl.events import Appeared, Event, from_json, to_json
+from ofcl.models.head import width
+from ofcl.secure_sum.server_sum import ServerSum
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
@@ -65,6 +68,8 @@ class RemoteEngine:
         hand_out: Sends requests to those clients that can be reached, like `Channel.exchange`, but
             waits only a short time. With it, every client is sent the final global model when all
             have finished. None: nothing is sent then.
+        summing: Leads secure sums: clients then send their updates in no other way. None: clients
+            send their updates with their answers.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -82,12 +87,13 @@ class RemoteEngine:
         vocabulary: Vocabulary | None = None,
         names: Sequence[str] = (),
         hand_out: Callable[[Mapping[int, Request]], Mapping[int, State]] | None = None,
+        summing: ServerSum | None = None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self.clients, self._channel, self._run = clients, channel, run
         self._min_clients, self._gate, self._save, self._tell = min_clients, gate, save, tell
-        self._vocabulary, self._hand_out = vocabulary, hand_out
+        self._vocabulary, self._hand_out, self._summing = vocabulary, hand_out, summing
         self._over = False  # whether the final model has been handed out
         self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._exchange = 0  # exchanges that are over
@@ -98,6 +104,7 @@ class RemoteEngine:
         self._task = 0  # the task that the clients were last asked to begin
         self._updates: dict[int, Update] = {}  # of the clients that wait
         self._device = torch.device("cpu")  # the server's
+        self._outputs = 0  # of the global model's head
         self._events: list[Event] = []  # that have not been yielded yet
         self._released = 0
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
@@ -118,6 +125,7 @@ class RemoteEngine:
         """
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
+        self._outputs = width(global_model)
         yield from self._exchanges(global_model)
         if all(status == "finished" for status in self._status):
             self._hand_out_final(global_model)
@@ -262,10 +270,58 @@ class RemoteEngine:
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """Gives the updates of some clients, in their order, on the server's device.
 
+        With secure sums, it is one update: the weighted mean of those that have stayed to the end.
+
         Args:
             clients: The numbers of the clients.
         """
+        if self._summing is not None:
+            return [_to_device(mean, self._device) for mean in self._sum(clients, self._summing)]
         return [_to_device(self._updates[client], self._device) for client in clients]
+
+    def _sum(self, clients: Sequence[int], summing: ServerSum) -> list[Update]:
+        """Holds a secure sum; clients that are missing are asked again until there are enough.
+
+        Args:
+            clients: The numbers of the clients that take part.
+            summing: Leads the sum.
+
+        Returns:
+            The mean of the updates as one update; empty if the sum could not be finished.
+        """
+        summing.begin(clients, self._outputs)
+        while not summing.over:
+            steps = {k: v for k, v in summing.requests().items() if k not in self._gone}
+            absent = self._ask_sum(steps, summing) if steps else []
+            before = len(steps)
+            summing.advance(self._gone)
+            if not summing.over and absent and len(absent) == before:
+                self._tell_absent(absent)
+        self._waited_for = []
+        return summing.result()
+
+    def _ask_sum(self, steps: Mapping[int, State], summing: ServerSum) -> list[int]:
+        """Makes one exchange of a secure sum; gives the numbers of those that did not answer."""
+        self._save()
+        number = self._exchange + 1
+        requests = {
+            client: Request(self._run, number, ("sum",), {}, task=self._task,
+                            seen=self._seen[client], sum=step)
+            for client, step in steps.items()
+        }  # fmt: skip
+        answers = self._channel.exchange(requests)
+        self._exchange, absent = number, []
+        for client in steps:
+            reply = self._read(answers.get(client), requests[client], client)
+            try:
+                if reply is not None:
+                    summing.take(client, reply.sum)
+                    self._note(reply)
+                    continue
+            except OfclError as error:
+                self._tell(f"rejected what {self._names[client]} has sent: {error}")
+            absent.append(client)
+        return absent
 
     def survey(self, global_model: Tensors, clients: Sequence[int]) -> list[Update]:
         """Asks clients that are `between_tasks` for the features of their memories.
@@ -302,7 +358,7 @@ class RemoteEngine:
         for client in self.waiting():
             self._steps[client].append("take" if client in clients else "go-on")
             self._status[client] = "learning"
-            del self._updates[client]
+            self._updates.pop(client, None)
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Lets clients that are `between_tasks` go on; the next requests tell them so.
@@ -317,7 +373,7 @@ class RemoteEngine:
         for client in clients:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
-            del self._updates[client]
+            self._updates.pop(client, None)
 
     def released(self) -> int:
         """Gives the largest number of updates that any client has sent so far."""
@@ -340,6 +396,7 @@ class RemoteEngine:
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._events],
             "over": self._over,
+            "summing": self._summing.state() if self._summing is not None else None,
         }
 
     def load_state(self, state: State) -> None:
@@ -355,6 +412,8 @@ class RemoteEngine:
         updates = map(unpack_update, state["updates"])
         self._updates = {update.client: update for update in updates}
         self._events = [from_json(event) for event in state["untold"]]
+        if self._summing is not None:
+            self._summing.load_state(state["summing"])
         self._leave_out_gone()
 
     def _leave_out_gone(self) -> None:

@@ -17,12 +17,21 @@ from ofcl.client import Client
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.sample import StreamError
 from ofcl.engines.local import LocalEngine
-from ofcl.engines.messages import Reply, Request, Status, pack_reply
+from ofcl.engines.messages import (
+    Reply,
+    Request,
+    Status,
+    pack_reply,
+    pack_update,
+    unpack_update,
+)
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated, Event, from_json
+from ofcl.secure_sum.party_sum import PartySum
 from ofcl.state import Flat, State, flatten
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.storage.encryption import Seal
+from ofcl.update import Update
 
 
 class OldRequest(OfclError):
@@ -100,6 +109,10 @@ class Responder:
             saved state; it may raise to refuse that.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         keeper: Keeps models of the client, for whoever runs this process; None: nobody does.
+        summing: Takes this client's steps in secure sums; None: it takes part in none.
+
+    Attributes:
+        masked: Whether updates of this run leave by secure sums alone, never in a reply.
     """
 
     def __init__(
@@ -115,7 +128,10 @@ class Responder:
         check: Callable[[State], None] = lambda saved: None,
         seal: Seal | None = None,
         keeper: Keeper | None = None,
+        summing: PartySum | None = None,
     ) -> None:
+        self._summing, self.masked = summing, False
+        self._held: Update | None = None  # the update that waits for a secure sum
         self._folder, self._make, self._tell = folder, make, tell
         self.patience, self._asked, self._leaving = patience, asked, leaving
         self._note, self._check_note = note, check
@@ -149,7 +165,11 @@ class Responder:
                 f"go back to {request.exchange}"
             )
         try:
-            events, failure = self._learn(request, client)
+            events: list[Event] = []
+            failure: StreamError | None = None
+            if "sum" not in request.steps:
+                self._held = None
+                events, failure = self._learn(request, client)
             unseen = [(n, event) for n, event in self._unseen if n > request.seen]
             self._unseen = unseen + [(request.exchange, event) for event in self._leaving(events)]
             self._last = pack_reply(self._reply(request, client))
@@ -229,7 +249,12 @@ class Responder:
             if checkpoint is not None:
                 self._check_note(checkpoint.state.get("note", {}))
             self._client, self._run, self._last = self._make(), run, None
-            self._unseen = []
+            self._unseen, self._held = [], None
+            saved_sum = checkpoint.state.get("summing", {}) if checkpoint is not None else {}
+            if self._summing is not None:
+                self._summing.load_state(saved_sum)
+            if checkpoint is not None and checkpoint.state.get("held") is not None:
+                self._held = unpack_update(checkpoint.state["held"])
             if checkpoint is not None:
                 self._client.load_state(checkpoint.state["client"])
                 self._last = flatten(checkpoint.state["reply"])
@@ -253,8 +278,10 @@ class Responder:
         if "survey" in request.steps:
             device = next(client.model.parameters()).device
             update = client.survey(all_to_device(request.model, device))
-        elif status in ("waiting", "between-tasks"):
+        elif "sum" not in request.steps and status in ("waiting", "between-tasks"):
             update = client.update()
+        if self.masked and update is not None:
+            self._held, update = update, None
         return Reply(
             run=request.run,
             exchange=request.exchange,
@@ -265,17 +292,27 @@ class Responder:
             events=[event for _, event in self._unseen],
             update=update,
             labels=self._asked(),
+            sum=self._step_of_sum(request, client) if "sum" in request.steps else {},
         )
+
+    def _step_of_sum(self, request: Request, client: Client) -> State:
+        """Takes a step of a secure sum with the update that waits for it."""
+        if self._summing is None or self._held is None or not self.masked:
+            raise OfclError("the server asks for a secure sum, and no update waits for one")
+        return self._summing.answer(request.run, request.sum, self._held, client.released)
 
     def _save(self, client: Client) -> None:
         """Saves the client and the last answer as a checkpoint."""
         assert self._last is not None
-        state = {
+        state: State = {
             "client": client.state(),
             "reply": self._last,
             "numbers": [number for number, _ in self._unseen],
             "note": self._note(),
             "kept": self._keeper.state(client) if self._keeper is not None else {},
         }
+        if self.masked and self._summing is not None:
+            held = pack_update(self._held) if self._held is not None else None
+            state |= {"held": held, "summing": self._summing.state()}
         checkpoint = Checkpoint(self._last.tree["exchange"], 0.0, state)
         save_checkpoint(self._folder / self._run, checkpoint, self._seal)

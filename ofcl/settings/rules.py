@@ -36,6 +36,44 @@ def check_noise(settings: Settings) -> None:
             raise OfclError(f"{name} would do nothing without dp_clip, how far an update may go")
 
 
+SUMS_ALONE = ("fedavg", "fedprox")
+"""Aggregations that need the sum of the updates alone."""
+
+
+def check_secure_aggregation(settings: Settings) -> None:
+    """Raises an error if secure aggregation is asked for, and something needs single updates.
+
+    Args:
+        settings: The run's settings.
+    """
+    if not settings.secure_aggregation:
+        return
+    if settings.engine != "flower":
+        reason = "is for parties of their own (ofcl federation); on one machine it hides nothing"
+    elif settings.clients < 3:
+        reason = f"needs three parties, not {settings.clients}: one would see the other's update"
+    elif settings.aggregation not in SUMS_ALONE:
+        reason = (
+            f"shows the server a sum alone, and aggregation = '{settings.aggregation}' needs the "
+            "single updates; use fedavg or fedprox"
+        )
+    elif settings.clip_norm is not None:
+        reason = (
+            "shows the server no single update that it could clip (clip_norm); dp_clip clips at "
+            "the parties, with dp_noise = 0 without noise"
+        )
+    elif settings.classifier == "nearest-mean":
+        reason = (
+            "hides single parties, whose sums of features classifier = 'nearest-mean' sends one by "
+            "one; use classifier = 'head'"
+        )
+    elif settings.method in ("mfcl", "fedcil"):
+        reason = f"hides updates, and {settings.method} sends more than these; use a memory method"
+    else:
+        return
+    raise OfclError(f"secure_aggregation {reason}")
+
+
 def check_combination(settings: Settings) -> None:
     """Raises an error if values exclude each other, or one of them would have no effect.
 

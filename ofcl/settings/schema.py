@@ -28,8 +28,9 @@ NAMES = {
     "loss": ("ce", "ace"),
     "augment": ("none", "flip-rotate", "flip-shift", "strong", "noise"),
     "optimizer": ("auto", "sgd", "adam"),
-    "aggregation": ("fedavg", "weighted", "fedprox", "trimmed-mean", "median"),
-}
+    "aggregation": ("fedavg", "weighted", "fedprox", "trimmed-mean", "median", "krum",
+                    "geometric-median"),
+}  # fmt: skip
 """Settings whose value is one of these names or a part of the user's own (`own_parts/`)."""
 
 
@@ -296,7 +297,11 @@ class Settings(BaseModel):
     # Server
     aggregation: str = Field(
         "fedavg",
-        description="how the server averages: fedavg, weighted, fedprox, trimmed-mean or median",
+        description="how the server averages: fedavg, weighted, fedprox, trimmed-mean, median, "
+        "krum or geometric-median",
+    )
+    bad_clients: int = Field(
+        1, ge=0, description="krum: how many clients may be bad; it trusts so many fewer neighbours"
     )
     mu: float = Field(0.01, ge=0, description="weight of FedProx's proximal term")
     proximal: Literal["squared", "norms"] = Field(
@@ -322,6 +327,9 @@ class Settings(BaseModel):
     )
     clip_norm: float | None = Field(
         None, gt=0, description="the server lets an update go at most so far from its model"
+    )
+    secure_aggregation: bool = Field(
+        False, description="parties: the server sees the sum of their updates, no single one"
     )
     dp_clip: float | None = Field(
         None,

@@ -7,7 +7,6 @@ those events from which accuracy and forgetting are computed (`released_events.p
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,9 @@ from ofcl.federation.party_side.own_data import Source, Unnamed
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms
 from ofcl.methods import METHODS
+from ofcl.privacy import system_normal
+from ofcl.secure_sum.identity import Identity
+from ofcl.secure_sum.party_sum import PartySum, SumRules
 from ofcl.state import Flat, State, flatten
 from ofcl.storage.encryption import Seal
 
@@ -41,6 +43,8 @@ class Member:
         federation: The name of the federation, by which the models that it keeps are called.
         keep: Which model the party keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from the party's data alone, to compare with.
+        identity: The party's key and the public keys of all parties, for secure aggregation.
+        secure_only: Whether runs without secure aggregation are refused.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         tell: Is given each line of the party's log.
     """
@@ -56,6 +60,8 @@ class Member:
         federation: str = "federation",
         keep: Keep = "global",
         local_too: bool = False,
+        identity: Identity | None = None,
+        secure_only: bool = False,
         seal: Seal | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
@@ -63,7 +69,7 @@ class Member:
         self._class_counts, self._local_too, self._tell = class_counts, local_too, tell
         self._kept = KeptModels(folder, federation, keep=keep, seal=seal, tell=tell)
         self._audit = Audit(folder)
-        self._run = ""
+        self._run, self._secure, self._secure_only = "", False, secure_only
         self._terms: Terms | None = None
         self._vocabulary = AssignedVocabulary()
         self._responder = Responder(
@@ -76,10 +82,12 @@ class Member:
                 "labels": list(self._vocabulary.labels),
                 "client": number,
                 "fingerprint": source.fingerprint,  # stays here, like all of the state
+                "secure": self._secure,
             },
             check=self._check_data,
             seal=seal,
             keeper=self._kept,
+            summing=PartySum(number, identity, self._sum_rules),
         )
 
     def answer(self, message: State) -> Flat:
@@ -129,6 +137,15 @@ class Member:
         """
         if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
             raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
+        secure = bool(terms.settings.get("secure_aggregation", False))
+        if request.run == self._run and secure != self._secure:
+            raise OfclError("the server has changed secure_aggregation within a run; it is refused")
+        if self._secure_only and not secure:
+            raise OfclError(
+                "this party takes part with secure aggregation alone (--secure-only), and the "
+                "run's terms have secure_aggregation = false"
+            )
+        self._secure = self._responder.masked = secure
         if request.run != self._run:
             self._run, self._vocabulary = request.run, AssignedVocabulary(terms.labels)
             self._tell(_in_words(request.run, terms))
@@ -152,12 +169,22 @@ class Member:
                 )
             )
 
+    def _sum_rules(self) -> SumRules:
+        """Gives the rules of secure sums that the terms of the run mean."""
+        assert self._terms is not None
+        settings = self._terms.settings
+        private = settings.get("dp_clip") is not None
+        fewest = int(settings.get("min_clients", 0)) if private else 0  # they share the noise
+        return SumRules(int(settings["seed"]), equal_weights=private, fewest=fewest)
+
     def _check_data(self, saved: State) -> None:
-        """Raises an error if the party's dataset is not the one with which it began the run.
+        """Raises an error if data or secure aggregation are not as when the party began the run.
 
         Args:
             saved: The note beside the client's saved state; earlier versions had no fingerprint.
         """
+        if bool(saved.get("secure", False)) != self._secure:
+            raise OfclError("the server has changed secure_aggregation within a run; it is refused")
         before = saved.get("fingerprint")
         if before and before != self._source.fingerprint:
             raise OfclError(
@@ -167,7 +194,7 @@ class Member:
             )
 
     def _client(self) -> Client:
-        """Makes the client of the run that is going on; its privacy noise has a secret seed.
+        """Makes the client of the run that is going on; its privacy noise is the system's.
 
         Raises:
             Unnamed: If labels of the party's dataset have no place (class) yet.
@@ -180,8 +207,9 @@ class Member:
         made = self._source.client(terms, self._number, self._vocabulary, accompanied=alone)
         self._kept.begin(self._run, made, terms.clients, self._vocabulary)
         client = made.client
-        # The server knows the run's seed; it must not know the noise.
-        client.draw_noise_by(secrets.randbits(63))
+        # The server knows the run's seed; it must not know the noise. The noisy update is saved
+        # before it leaves, so a party that is killed sends the same one again.
+        client.draw_noise_by(system_normal)
         return client
 
     def _can_learn_alone(self, method: str) -> bool:
@@ -200,4 +228,5 @@ def _in_words(run: str, terms: Terms) -> str:
     nearest = settings.get("classifier") == "nearest-mean"
     leaving = "; sums of its features by class will leave" if nearest else ""
     memory = f"memory {settings.get('memory')}{leaving}"
-    return f"run {run}: {settings.get('method')}, {memory}, {private}"
+    seen = "a sum with others alone" if settings.get("secure_aggregation") else "your updates"
+    return f"run {run}: {settings.get('method')}, {memory}, {private}; the server sees {seen}"

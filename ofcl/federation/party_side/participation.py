@@ -12,6 +12,7 @@ from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
+from ofcl.secure_sum.identity import Identity
 from ofcl.state import State
 from ofcl.storage.checkpoint import encrypt_plain
 from ofcl.storage.encryption import Seal
@@ -26,6 +27,7 @@ def take_part(
     class_counts: bool = True,
     keep: Keep = "global",
     local_too: bool = False,
+    secure_only: bool = False,
     seal: Seal | None = None,
     address: str | None = None,
     insecure: bool = False,
@@ -44,6 +46,7 @@ def take_part(
         class_counts: Whether answers may say how many samples of each class there are.
         keep: Which model the party keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from the party's data alone, to compare with.
+        secure_only: Whether runs without secure aggregation are refused.
         seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
         address: The server's host and port; None: those in the party's folder.
         insecure: Whether to speak to the server without TLS.
@@ -68,6 +71,8 @@ def take_part(
             federation=party.federation,
             keep=keep,
             local_too=local_too,
+            identity=Identity.of_folder(party.folder, party.party),
+            secure_only=secure_only,
             seal=seal,
             tell=tell,
         )

@@ -15,7 +15,7 @@ import torch
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.chosen_method import chosen_method
-from ofcl.assembly.make_client import needs_class_counts
+from ofcl.assembly.make_client import fewest_in_sum, needs_class_counts
 from ofcl.assembly.make_learner import build_model
 from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
@@ -43,6 +43,8 @@ from ofcl.federation.terms import (
     unpack_samples,
 )
 from ofcl.federation.transport import Transport
+from ofcl.secure_sum.masking import FEWEST
+from ofcl.secure_sum.server_sum import ServerSum
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY, check_combination
 from ofcl.settings.schema import Settings
@@ -101,6 +103,9 @@ class FederationStage:
             hooks: How to wait, to save and to tell the user.
         """
         check_settings(settings)
+        if settings.secure_aggregation:  # no smaller round could be summed up
+            fewest = fewest_in_sum(settings)
+            settings = settings.model_copy(update={"min_clients": fewest})
 
         def terms() -> Terms:  # not asked for before they are agreed on, below
             announced = travelling_settings(settings)
@@ -148,6 +153,7 @@ class FederationStage:
             gate=_gate(settings, dataset, vocabulary),
             vocabulary=vocabulary,
             names=self._federation.parties,
+            summing=_summing(settings, dataset, vocabulary, agreement.run, self._federation, hooks),
             # After a closing round nobody learns on: every party has the final model.
             hand_out=courier.hand_out if settings.closing_round == "none" else None,
             save=hooks.save,
@@ -183,6 +189,11 @@ class FederationStage:
             The settings for the server; unchanged if no party has left.
         """
         present, clients = self._present(settings), settings.clients
+        if settings.secure_aggregation and present < FEWEST:
+            raise OfclError(
+                f"secure_aggregation needs {FEWEST} parties, and {present} are left: a sum of "
+                "fewer would show single updates; begin a run without it, or add parties"
+            )
         if present == clients:
             return settings
         fewest = min(settings.min_clients, max(2, present))
@@ -305,4 +316,36 @@ def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
         class_counts=needs_class_counts(settings),
         extras=chosen_method(settings).generative is not None,
         most_remembered=settings.memory,
+        masked=settings.secure_aggregation,
+    )
+
+
+def _summing(
+    settings: Settings,
+    dataset: Dataset,
+    vocabulary: Vocabulary,
+    run: str,
+    federation: Federation,
+    hooks: Hooks,
+) -> ServerSum | None:
+    """Makes the server's side of secure sums; None: the run has none.
+
+    Args:
+        settings: The settings of the run, resolved.
+        dataset: A dataset of the form of the parties' samples.
+        vocabulary: The labels that are known, also those that come later.
+        run: The name of the run.
+        federation: The federation, with the names of its parties.
+        hooks: How to tell the user.
+    """
+    if not settings.secure_aggregation:
+        return None
+    return ServerSum(
+        run,
+        travelling(build_model(settings, dataset), settings.batchnorm == "average"),
+        federation.parties,
+        classes=lambda: len(vocabulary.labels),
+        seed=settings.seed,
+        fewest=fewest_in_sum(settings),
+        tell=hooks.tell,
     )

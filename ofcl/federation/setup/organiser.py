@@ -15,6 +15,7 @@ from ofcl.errors import OfclError, unknown
 from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
 from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
 from ofcl.federation.setup.party_readme import party_readme
+from ofcl.secure_sum.identity import PEERS
 from ofcl.settings.files import to_toml
 from ofcl.storage.atomic_files import write_whole
 
@@ -46,6 +47,7 @@ def create(folder: Path, federation: Federation) -> None:
     _write_secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
     for party in federation.parties:
         _enrol(folder, federation, party)
+    _introduce(folder, federation)
     _save(folder, federation)
 
 
@@ -67,6 +69,7 @@ def add_party(folder: Path, party: str) -> None:
         if (folder / party).exists():
             raise OfclError(f"'{folder / party}' exists")
         _enrol(folder, larger, party)
+        _introduce(folder, larger)
         _save(folder, larger)
 
 
@@ -162,6 +165,19 @@ def _enrol(folder: Path, federation: Federation, party: str) -> None:
               "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
     _write_public(folder / party / PARTY_FILE, to_toml(values).encode())
     _write_public(folder / party / "README.md", party_readme(federation, party).encode())
+
+
+def _introduce(folder: Path, federation: Federation) -> None:
+    """Puts the public keys of all parties into the folder of each, for secure aggregation.
+
+    A folder that was handed out and is not here any more is left alone.
+    """
+    known = {party: folder / "server" / "keys" / f"{party}.pub" for party in federation.present}
+    for party in filter(lambda party: (folder / party).is_dir(), federation.present):
+        (folder / party / PEERS).mkdir(mode=0o755, exist_ok=True)
+        for peer, key in known.items():
+            if key.exists():
+                _write_public(folder / party / PEERS / f"{peer}.pub", key.read_bytes())
 
 
 def _save(folder: Path, federation: Federation) -> None:

@@ -1,0 +1,169 @@
+"""A party against a server that asks for more than a sum."""
+
+import pytest
+import torch
+
+from ofcl import OfclError
+from ofcl.secure_sum.fixed_point import decoded
+from ofcl.secure_sum.identity import Identity
+from ofcl.secure_sum.party_sum import PartySum, SumRules
+from ofcl.secure_sum.server_sum import ServerSum
+from ofcl.update import Update
+from tests.support.federation import PARTIES
+from tests.support.secure_federation import PEERS, identity
+
+LIKE = {"w": torch.zeros(4)}
+VALUES = {0: (1.0, 1), 1: (2.0, 1), 2: (5.0, 2)}
+
+
+def update(k):
+    value, weight = VALUES[k]
+    return Update(k, {"w": torch.full((4,), value)}, weight, {})
+
+
+def party(k, **change):
+    return PartySum(k, change.get("identity", identity(k)), lambda: SumRules(seed=0))
+
+
+def server(said=None):
+    tell = (said if said is not None else []).append
+    summing = ServerSum("ab", LIKE, PARTIES, classes=lambda: 2, seed=0, tell=tell)
+    summing.begin([0, 1, 2], 0)
+    return summing
+
+
+def asked(summing, parties, without=(), spoil=lambda step, k, answer: answer):
+    """Carries out one step; gives the requests."""
+    requests = summing.requests()
+    for k, request in requests.items():
+        if k not in without:
+            answer = parties[k].answer("ab", request, update(k), 1)
+            summing.take(k, spoil(request["step"], k, answer))
+    summing.advance()
+    return requests
+
+
+def test_a_sum_by_hand():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(4):
+        asked(summing, parties)
+    (mean,) = summing.result()
+    assert mean.samples == 4
+    assert mean.state["w"].tolist() == [3.25] * 4  # (1 + 2 + 2 · 5) / 4
+
+
+def test_without_the_one_that_is_lost():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for step in range(4):
+        asked(summing, parties, without=(1,) if step >= 2 else ())
+    (mean,) = summing.result()
+    assert mean.state["w"].tolist() == pytest.approx([11 / 3] * 4)
+
+
+def test_a_party_reveals_one_kind_of_share_and_never_the_other_killed_or_not():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(3):
+        asked(summing, parties)
+    (request, *_) = summing.requests().values()
+    first = parties[0].answer("ab", request, update(0), 1)
+    assert first["self_masks"].keys() == {"0", "1", "2"}
+    assert first["mask_keys"] == {}
+    assert parties[0].answer("ab", request, update(0), 1) == first
+    saved, again = parties[0].state(), party(0)
+    again.load_state(saved)
+    for one in (parties[0], again):
+        with pytest.raises(OfclError, match="twice, and differently"):
+            one.answer("ab", {**request, "arrived": [0, 2]}, update(0), 1)
+    with pytest.raises(OfclError, match="it is 1 here"):
+        again.answer("ab", {**request, "sum": 2}, update(0), 1)
+
+
+def test_an_update_is_part_of_one_sum_alone():
+    """The difference of a sum with a party and one without would be its update."""
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(4):
+        asked(summing, parties)
+    summing.result()
+    summing.begin([0, 1, 2], 0)
+    asked(summing, parties)
+    asked(summing, parties)
+    with pytest.raises(OfclError, match="part of a sum already"):
+        parties[0].answer("ab", summing.requests()[0], update(0), 1)
+    assert parties[0].answer("ab", summing.requests()[0], update(0), 2)["masked"].shape == (5,)
+
+
+def test_sums_of_too_few_and_keys_that_nobody_signed_are_refused():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    asked(summing, parties)
+    request = summing.requests()[0]
+    two = {k: request["keys"][k] for k in ("0", "1")}
+    with pytest.raises(OfclError, match="a secure sum of 2 parties is refused; 3 needed"):
+        parties[0].answer("ab", {**request, "keys": two}, update(0), 1)
+    swapped = {**request["keys"], "2": {**request["keys"]["2"], "masks": "11" * 32}}
+    with pytest.raises(OfclError, match="hospital-c has not signed"):
+        parties[0].answer("ab", {**request, "keys": swapped}, update(0), 1)
+    stranger = Identity(PARTIES[0], identity(0).private, {PARTIES[0]: PEERS[PARTIES[0]]})
+    lonely = party(0, identity=stranger)
+    lonely.load_state(parties[0].state())
+    with pytest.raises(OfclError, match=r"peers/hospital-b\.pub"):
+        lonely.answer("ab", request, update(0), 1)
+    with pytest.raises(OfclError, match="out of order"):
+        parties[1].answer("ab", {"sum": 1, "step": "reveal", "arrived": [0, 1]}, update(1), 1)
+    old = parties[0].answer("ab", {"sum": 1, "step": "keys"}, update(0), 1)
+    assert old["masks"] == request["keys"]["0"]["masks"]
+    other = party(1)
+    other.answer("ab", {"sum": 2, "step": "keys"}, update(1), 1)
+    replayed = {**request, "sum": 2}
+    with pytest.raises(OfclError, match="not among those"):
+        other.answer("ab", replayed, update(1), 1)
+
+
+def test_too_small_a_rest_is_refused_at_the_end():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(3):
+        asked(summing, parties)
+    request = {"sum": 1, "step": "reveal", "arrived": [0]}
+    with pytest.raises(OfclError, match="a sum of 1 of 3 parties is refused"):
+        parties[0].answer("ab", request, update(0), 1)
+
+
+def test_what_the_server_adds_up_is_masked():
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(3):
+        asked(summing, parties)
+    for k in range(3):
+        vector = summing.state()["open"]["answers"]["masked"][str(k)]["masked"]
+        mean, _ = decoded(torch.cat([vector[:-1], torch.ones(1, dtype=torch.int64)]), LIKE)
+        assert (mean["w"] - VALUES[k][0] * VALUES[k][1]).abs().min() > 1
+
+
+def test_a_wrong_share_is_passed_over_where_there_are_more_than_needed():
+    def spoil(step, k, answer):
+        if step == "reveal" and k == 0:
+            return {**answer, "self_masks": dict.fromkeys(answer["self_masks"], "00" * 66)}
+        return answer
+
+    said = []
+    summing, parties = server(said), {k: party(k) for k in range(3)}
+    for _ in range(4):
+        asked(summing, parties, spoil=spoil)
+    (mean,) = summing.result()
+    assert mean.state["w"].tolist() == [3.25] * 4
+
+
+@pytest.mark.parametrize(("step", "answer", "reason"), [
+    (0, {}, "cannot be read"),
+    (0, {"letters": "zz", "masks": "00", "signature": "00", "outputs": 0}, "cannot be read"),
+    (0, {"letters": "00" * 99, "masks": "00", "signature": "00", "outputs": 0}, "cannot be"),
+    (0, {"letters": "00", "masks": "00", "signature": "00", "outputs": 10**9}, "outputs"),
+    (1, {"letters": {}, "commitment": "00" * 32}, "one for every other party"),
+    (2, {"masked": torch.zeros(5)}, "another type"),
+    (2, {"masked": torch.zeros(9, dtype=torch.int64)}, "the shape"),
+    (3, {"self_masks": {}, "mask_keys": {}}, "not those that were asked for"),
+])  # fmt: skip
+def test_the_server_refuses_spoilt_answers(step, answer, reason):
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(step):
+        asked(summing, parties)
+    with pytest.raises(OfclError, match=reason):
+        summing.take(1, answer)
