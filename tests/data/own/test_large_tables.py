@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import ofcl
-from ofcl.data.loading import load_dataset
+from ofcl.data.loading import load_dataset, read_raw
 from ofcl.data.options import Reading
 from ofcl.data.own import large_tables
 from ofcl.data.stored_rows import StoredSamples
@@ -91,11 +91,11 @@ def test_damage_is_reported_alike(tmp_path: Path) -> None:
     assert torch.equal(pieces.x_train[:], whole.x_train)
 
 
-def test_texts_in_pieces_are_refused(tmp_path: Path) -> None:
+def test_texts_are_read_whole_whatever_their_size(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("text,y\n" + "\n".join(f"a text of {n} words,{n % 2}" for n in range(100)))
-    with pytest.raises(OfclError, match="texts of that size are not read in pieces"):
-        load_dataset(str(file), Reading(root=tmp_path, in_memory=0))
+    raw = read_raw(str(file), Reading(root=tmp_path, in_memory=0))
+    assert (raw.content, raw.train.samples[3]) == ("texts", "a text of 3 words")
 
 
 def test_a_run_in_pieces_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
