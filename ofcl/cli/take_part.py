@@ -53,6 +53,13 @@ def client(
             "takes twice the time. Nothing of it is sent.",
         ),
     ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Go on with what is saved here, although the server knows of more.",
+        ),
+    ] = False,
     key_file: Annotated[
         Path | None, typer.Option(help="Encrypt what is saved here with the key in this file.")
     ] = None,
@@ -82,6 +89,7 @@ def client(
         class_counts=not no_class_counts,
         keep=keep,
         local_too=local_too,
+        accept_loss=accept_loss,
         seal=seal,
         address=address,
         insecure=insecure,

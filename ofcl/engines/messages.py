@@ -24,7 +24,7 @@ survey:      answer with the features of its memory (`Client.survey`); nothing i
 begin-task:  begin the next task, with the tensors that the server hands out for it.
 """
 
-Status = Literal["waiting", "between-tasks", "finished", "learning", "asking"]
+Status = Literal["waiting", "between-tasks", "finished", "learning", "asking", "lost"]
 """Where a client is when it answers:
 
 waiting:        at a communication point; an update comes with the answer.
@@ -32,6 +32,7 @@ between-tasks:  at the end of a task; an update comes with the answer.
 finished:       at the end of its stream.
 learning:       its stream has nothing more for now; it goes on with the next request.
 asking:         it has not done what was asked; it will when its labels have places.
+lost:           it has not done what was asked: its state is older than the server knows.
 """
 
 
@@ -75,6 +76,7 @@ class Reply:
         update: The client's update, at a communication point or at the end of a task; its survey if
             the request asks for one; else None.
         labels: Labels that the client has met and that have no place (class) yet.
+        data: A fingerprint of the client's data, made with the run's name; "": it tells none.
     """
 
     run: str
@@ -86,6 +88,7 @@ class Reply:
     events: list[Event]
     update: Update | None
     labels: list[str] = field(default_factory=list)
+    data: str = ""
 
 
 def pack_request(request: Request) -> State:
@@ -127,7 +130,8 @@ def unpack_reply(state: State) -> Reply:
     """
     update = unpack_update(state["update"]) if state["update"] is not None else None
     events = [from_json(event) for event in state["events"]]
-    return Reply(**{**state, "events": events, "update": update, "labels": state["labels"]})
+    return Reply(**{**state, "events": events, "update": update, "labels": state["labels"],
+                    "data": state["data"]})  # fmt: skip
 
 
 def pack_update(update: Update) -> State:

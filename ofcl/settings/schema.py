@@ -294,6 +294,18 @@ class Settings(BaseModel):
     clip_norm: float | None = Field(
         None, gt=0, description="the server lets an update go at most so far from its model"
     )
+    update_bound: float | None = Field(
+        5.0,
+        ge=1,
+        description="parties: an update goes at most so many times as far as the usual one of its "
+        "round; none: any distance",
+    )
+    weight_bound: float | None = Field(
+        3.0,
+        ge=1,
+        description="parties: nobody weighs more than so many times the usual sample count; none: "
+        "as a party says",
+    )
     dp_clip: float | None = Field(
         None,
         gt=0,
