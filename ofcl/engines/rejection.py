@@ -31,6 +31,7 @@ def check_label(label: Any) -> None:
     """
     try:
         good = isinstance(label, str) and len(label) <= LONGEST_LABEL and label_name(label) == label
+        good = good and label.isprintable()  # it reaches the operator's screen
     except ValueError:
         good = False
     if not good:

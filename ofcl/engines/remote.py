@@ -243,7 +243,7 @@ class RemoteEngine:
             self._tell(f"rejected what {self._names[client]} has sent: {error}")
             if self._quarantine is not None and self._quarantine.rejected(client):
                 self._tell(
-                    f"{self._names[client]} is in quarantine: nothing is asked of it any more. When "
+                    f"{self._names[client]} is in quarantine: it is not asked any more. When "
                     "it is mended: ofcl federation start FOLDER --resume --readmit "
                     f"{self._names[client]}"
                 )
@@ -264,7 +264,7 @@ class RemoteEngine:
             if client not in self._told_lost:
                 self._told_lost.add(client)
                 self._tell(
-                    f"{name} has {reply.learned} mini-batches of the {learned} that it has told of: "
+                    f"{name} has {reply.learned} mini-batches of the {learned} it has told of: "
                     "its state is lost or runs elsewhere, too. It decides (--accept-loss)"
                 )
             return None

@@ -41,9 +41,9 @@ class LostState(OfclError):
     def __init__(self, learned: int, answered: int, seen: int) -> None:
         super().__init__(
             f"the server has seen an answer to exchange {seen} of this run, and what is saved here "
-            f"ends with exchange {answered}: it was deleted, damaged or put back, or a copy of this "
-            "folder takes part elsewhere. Stop the copy, or bring back the newest state; to go on "
-            "with what is here, start once with --accept-loss"
+            f"ends with exchange {answered}: it was deleted, damaged or put back, or a copy of "
+            "this folder takes part elsewhere. Stop the copy, or bring back the newest state; "
+            "to go on with what is here, start once with --accept-loss"
         )
         self.learned = learned
 

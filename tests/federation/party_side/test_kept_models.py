@@ -132,7 +132,8 @@ def test_the_final_model_may_have_a_class_that_came_after_the_partys_end(tmp_pat
 
 def test_of_a_table_each_party_reads_its_own_columns_and_the_server_none(tmp_path):
     transport = InProcess({k: member(tmp_path, k, source_of(tmp_path, k)) for k in range(3)})
-    settings = {**FEW, "tasks": 1, "limit": None, "batch_size": 5, "hidden": 8, "steps": 8}
+    settings = {**FEW, "tasks": 1, "limit": None, "batch_size": 5, "q": 4, "hidden": 8,
+                "steps": 8}  # fmt: skip
     run, _ = hosted(tmp_path, transport, settings, out=tmp_path / "run")
     list(run)
     for name in PARTIES:
