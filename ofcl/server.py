@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from ofcl.aggregation import Aggregation, fedavg, mix
+from ofcl.bounds import Bounds
 from ofcl.compute.devices import all_to_device
+from ofcl.earlier_models import EarlierModels
 from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
 from ofcl.models.prototypes import prototypes
@@ -35,6 +37,8 @@ class Server:
         dropout: The probability that a drawn client misses the round.
         clip_norm: The largest distance of an update from the global model; an update that is
             farther away is pulled back. None: any distance is allowed.
+        bounds: Bounds what one update can do, by the others of its round; None: nothing does.
+        earlier: Keeps earlier global models, to which `go_back` goes; None: none are kept.
         part: The server's part of a generative method; None: the method has none.
         surveys: Whether, at the end of a task, clients are asked for the features of their memories
             (`take_survey`).
@@ -53,6 +57,8 @@ class Server:
         participation: float = 1.0,
         dropout: float = 0.0,
         clip_norm: float | None = None,
+        bounds: Bounds | None = None,
+        earlier: EarlierModels | None = None,
         part: ServerPart | None = None,
         surveys: bool = False,
         frozen: Tensors | None = None,
@@ -70,6 +76,7 @@ class Server:
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
         self._min_clients, self._participation = min_clients, participation
         self._dropout, self._clip_norm, self._seed = dropout, clip_norm, seed
+        self._bounds, self.earlier = bounds, earlier
 
     def draw(self, waiting: Sequence[int], clients: int) -> list[int]:
         """Draws the clients that take part in a round, without those that drop out.
@@ -118,6 +125,10 @@ class Server:
         if self._clip_norm is not None:
             norm = self._clip_norm
             updates = [replace(u, state=clipped(u.state, self.model, norm)) for u in updates]
+        if self._bounds is not None:
+            updates = self._bounds.applied(updates, self.model)
+        if self.earlier is not None:
+            self.earlier.keep(self.round, self.model)
         previous = None if no_previous else self.model
         new = self._aggregate(updates, previous)
         if previous is not None:
@@ -127,6 +138,23 @@ class Server:
             self.model = self.model | self._part.after_round(self.model, updates)
         self.round += 1
         return self.model
+
+    def go_back(self) -> int | None:
+        """Takes an earlier global model instead of the newest one.
+
+        The model is changed in place, because requests that are still to be sent hold it.
+
+        Returns:
+            The number of rounds after which that model was the global one; None: none is kept.
+        """
+        found = self.earlier.go_back() if self.earlier is not None else None
+        if found is None:
+            return None
+        number, model = found
+        wide = grown(model, width(self.model), self._seed)
+        self.model.update({name: value.to(self.model[name]) for name, value in wide.items()})
+        self.prototypes = {}
+        return number
 
     def take_survey(self, surveys: Sequence[Update]) -> None:
         """Makes the prototypes of the global model from the features of the clients' memories.
@@ -190,6 +218,8 @@ class Server:
             # A checkpoint within a secure sum: the same clients must be drawn again.
             "attempt": self._attempt - self._in_round,
             "prototypes": self.prototypes,
+            "bounds": self._bounds.state() if self._bounds is not None else {},
+            "earlier": self.earlier.state() if self.earlier is not None else {},
             "part": self._part.state() if self._part is not None else None,
         }
 
@@ -205,5 +235,9 @@ class Server:
         self.prototypes = all_to_device(state.get("prototypes", {}), device)
         self.round, self._attempt = int(state["round"]), int(state["attempt"])
         self.task, self.closing = int(state["task"]), bool(state["closing"])
+        if self._bounds is not None:
+            self._bounds.load_state(state.get("bounds", {}))
+        if self.earlier is not None:
+            self.earlier.load_state(state.get("earlier", {}))
         if self._part is not None:
             self._part.load_state(state["part"])

@@ -15,7 +15,9 @@ from ofcl.aggregation import (
 )
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
+from ofcl.bounds import Bounds, Report
 from ofcl.data.dataset import Dataset
+from ofcl.earlier_models import EarlierModels
 from ofcl.methods.learner import ServerPart
 from ofcl.own_parts.lookup import find_part
 from ofcl.server import Server
@@ -23,12 +25,14 @@ from ofcl.settings.schema import Settings
 from ofcl.update import frozen, travelling
 
 
-def build_server(settings: Settings, dataset: Dataset) -> Server:
+def build_server(settings: Settings, dataset: Dataset, report: Report | None = None) -> Server:
     """Builds the server with the initial model and, for a generative method, its part.
 
     Args:
         settings: The run's settings, resolved.
         dataset: The run's data, or a dataset without samples that has their form.
+        report: Is told whose update was bounded. None: the clients are trusted, nothing is bounded
+            by other clients and no earlier models are kept.
     """
     model = build_model(settings, dataset)
     # Before a method's part, which may freeze the model.
@@ -45,6 +49,8 @@ def build_server(settings: Settings, dataset: Dataset) -> Server:
         participation=settings.participation,
         dropout=settings.dropout,
         clip_norm=settings.clip_norm,
+        bounds=Bounds(settings.update_bound, settings.weight_bound, report) if report else None,
+        earlier=EarlierModels() if report else None,
         part=part,
         frozen=still,
         surveys=settings.classifier == "nearest-mean",

@@ -14,7 +14,7 @@ from ofcl.cli.run_loop import drive
 from ofcl.cli.show import percent, print_result
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower.records import check_flower
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.run_list import Runs
@@ -58,6 +58,13 @@ def start(
         list[str] | None,
         typer.Option("--set", help="Any setting as key=value; may be repeated."),
     ] = None,
+    readmit: Annotated[
+        list[str] | None,
+        typer.Option(help="With --resume: let a party in quarantine in again; may be repeated."),
+    ] = None,
+    back: Annotated[
+        bool, typer.Option("--back", help="With --resume: go back to an earlier global model.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     insecure: Insecure = False,
 ) -> None:
@@ -80,7 +87,9 @@ def start(
             RunDirectory(path).check_new()
         transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
         with contextlib.closing(transport):
-            stage = FederationStage(here.federation, folder, transport)
+            stage = FederationStage(
+                here.federation, folder, transport, readmitted=_known(here, readmit), back=back
+            )
             if last is not None:
                 run = Run.resume(path, tell=say, stage=stage)
             else:
@@ -91,6 +100,14 @@ def start(
             privacy = f"what each party sent, ε {cost:.2f} at δ {made.dp_delta:g}"
             out_console.print(f"privacy: {privacy}", highlight=False)
         say(f"saved in {path}")
+
+
+def _known(here: ServerFolder, parties: list[str] | None) -> list[str]:
+    """Gives the names of parties back; raises an error if one is no party of the federation."""
+    for party in parties or []:
+        if party not in here.federation.parties:
+            raise unknown("party", party, here.federation.parties)
+    return parties or []
 
 
 def _settings(here: ServerFolder, name: str | None, overrides: list[str]) -> Settings:

@@ -57,6 +57,13 @@ def client(
         bool,
         typer.Option("--secure-only", help="Refuse runs whose server would see your updates."),
     ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Go on with what is saved here, although the server knows of more.",
+        ),
+    ] = False,
     key_file: Annotated[
         Path | None, typer.Option(help="Encrypt what is saved here with the key in this file.")
     ] = None,
@@ -87,6 +94,7 @@ def client(
         keep=keep,
         local_too=local_too,
         secure_only=secure_only,
+        accept_loss=accept_loss,
         seal=seal,
         address=address,
         insecure=insecure,

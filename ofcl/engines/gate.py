@@ -30,6 +30,8 @@ from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
+MOST_EVENTS = 1000  # events in one answer
+
 
 class Gate:
     """Lets possible answers pass, and rejects the others.
@@ -43,6 +45,9 @@ class Gate:
         most_samples: The most samples that a client may have of one task.
         most_labels: The most new labels that a client may name at once.
         most_tasks: The most tasks that a client may have.
+        most_brought: The most new labels that a client may name in the whole run.
+        stretch: The most mini-batches that a client learns between two communication points of a
+            task; None: any number.
         class_counts: Whether an update may hold counts of samples by class.
         extras: Whether an update must hold tensors besides the model.
         most_remembered: The most samples that a client may remember; surveys tell their features.
@@ -59,6 +64,8 @@ class Gate:
         most_samples: int = 10**9,
         most_labels: int = 0,
         most_tasks: int,
+        most_brought: int = 10**9,
+        stretch: int | None = None,
         class_counts: bool = False,
         extras: bool = False,
         most_remembered: int = 10**9,
@@ -70,6 +77,8 @@ class Gate:
         self._class_counts, self._extras = class_counts, extras
         self._most_tasks, self._event_types = most_tasks, event_types
         self._most_remembered, self._masked = most_remembered, masked
+        self._stretch, self._most_brought = stretch, most_brought
+        self._brought: dict[int, set[str]] = {}  # the new labels of each client so far
 
     @property
     def _classes(self) -> int:
@@ -91,6 +100,7 @@ class Gate:
             Rejected: If the answer cannot be right; the error says why.
         """
         try:
+            _check_sizes(state)  # before anything is read
             return self._checked(unpack_reply(state), request, client)
         except Rejected:
             raise
@@ -113,7 +123,9 @@ class Gate:
         check_same("client", reply.client, client)
         if reply.status not in get_args(Status):
             raise Rejected(f"its status is {reply.status!r}")
-        check_count("number of mini-batches", reply.learned, 10**12)
+        check_count("number of mini-batches", reply.learned, self._most_learned(reply.exchange))
+        if not isinstance(reply.data, str) or len(reply.data) > 64:
+            raise Rejected("the fingerprint of its data cannot be")
         check_count("number of updates", reply.released, reply.exchange)
         for event in reply.events:
             self._check_event(event, client)
@@ -131,15 +143,30 @@ class Gate:
             else:
                 self._check_update(reply.update, client)
             check_count("number of samples", reply.update.samples, reply.learned * self._batch_size)
-        self._check_labels(reply.labels)
+        self._check_labels(reply.labels, client)
         return reply
 
-    def _check_labels(self, labels: Any) -> None:
-        """Rejects new labels that are too many, or cannot be labels."""
+    def _most_learned(self, exchange: int) -> int:
+        """Gives the most mini-batches that a client can have learned by now.
+
+        It learns one stretch in every exchange, and one more where a task ends without a round.
+        """
+        if self._stretch is None:
+            return 10**12
+        return (exchange + self._most_tasks) * self._stretch
+
+    def _check_labels(self, labels: Any, client: int) -> None:
+        """Rejects new labels that are too many, now or in all, or cannot be labels."""
         if not isinstance(labels, list) or len(labels) > self._most_labels:
             raise Rejected(f"it asks for places of labels; expected at most {self._most_labels}")
         for label in labels:
             check_label(label)
+        brought = self._brought.get(client, set()) | set(labels)
+        if len(brought) > self._most_brought:
+            raise Rejected(
+                f"it has named {len(brought)} new labels; expected {self._most_brought} at most"
+            )
+        self._brought[client] = brought
 
     def _check_update(self, update: Update, client: int) -> None:
         """Checks that an update is the client's, and that its tensors and counts can be right.
@@ -212,7 +239,14 @@ class Gate:
                 raise Rejected(f"its loss is {event.loss!r}")
         if isinstance(event, Evaluated):
             for hits in (event.test, event.validation, event.global_test):
-                check_hits(hits)
+                check_hits(hits, self._classes + 1)
                 if len(hits) > event.task + 1:
                     raise Rejected("it was tested on tasks that it has not come to")
             check_confusions(event.confusions, self._classes)
+
+
+def _check_sizes(state: State) -> None:
+    """Rejects an answer with more than anybody needs, before any of it is read."""
+    events = state.get("events")
+    if isinstance(events, list) and len(events) > MOST_EVENTS:
+        raise Rejected(f"it tells of {len(events)} events; expected {MOST_EVENTS} at most")

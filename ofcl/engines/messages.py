@@ -25,7 +25,7 @@ begin-task:  begin the next task, with the tensors that the server hands out for
 sum:         take a step of a secure sum (`ofcl.secure_sum`); nothing is learned.
 """
 
-Status = Literal["waiting", "between-tasks", "finished", "learning", "asking"]
+Status = Literal["waiting", "between-tasks", "finished", "learning", "asking", "lost"]
 """Where a client is when it answers:
 
 waiting:        at a communication point; an update comes with the answer.
@@ -33,6 +33,7 @@ between-tasks:  at the end of a task; an update comes with the answer.
 finished:       at the end of its stream.
 learning:       its stream has nothing more for now; it goes on with the next request.
 asking:         it has not done what was asked; it will when its labels have places.
+lost:           it has not done what was asked: its state is older than the server knows.
 """
 
 
@@ -79,6 +80,7 @@ class Reply:
             the request asks for one; else None.
         labels: Labels that the client has met and that have no place (class) yet.
         sum: The answer to the step `sum`; empty for any other request.
+        data: A fingerprint of the client's data, made with the run's name; "": it tells none.
     """
 
     run: str
@@ -91,6 +93,7 @@ class Reply:
     update: Update | None
     labels: list[str] = field(default_factory=list)
     sum: State = field(default_factory=dict)
+    data: str = ""
 
 
 def pack_request(request: Request) -> State:
@@ -138,7 +141,8 @@ def unpack_reply(state: State) -> Reply:
     """
     update = unpack_update(state["update"]) if state["update"] is not None else None
     events = [from_json(event) for event in state["events"]]
-    return Reply(**{**state, "events": events, "update": update, "labels": state["labels"]})
+    return Reply(**{**state, "events": events, "update": update, "labels": state["labels"],
+                    "data": state["data"]})  # fmt: skip
 
 
 def pack_update(update: Update) -> State:

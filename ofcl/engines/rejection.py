@@ -31,20 +31,24 @@ def check_label(label: Any) -> None:
     """
     try:
         good = isinstance(label, str) and len(label) <= LONGEST_LABEL and label_name(label) == label
+        good = good and label.isprintable()  # it reaches the operator's screen
     except ValueError:
         good = False
     if not good:
         raise Rejected(f"{str(label)[:40]!r} cannot be the name of a class")
 
 
-def check_hits(hits: Any) -> None:
+def check_hits(hits: Any, classes: int = 10**9) -> None:
     """Rejects impossible counts of right predictions.
 
     Args:
         hits: The value that came as counts: for each task, rows of class, right predictions and
             samples.
+        classes: How many rows a task may have.
     """
     try:
+        if any(len(task) > classes for task in hits):
+            raise Rejected(f"its counts are of more than {classes} classes")
         rows = [row for task in hits for row in task]
         good = all(len(row) == 3 and 0 <= row[1] <= row[2] for row in rows)
         good = good and all(type(number) is int for row in rows for number in row)

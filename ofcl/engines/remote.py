@@ -26,9 +26,10 @@ from ofcl.engines.messages import (
     unpack_reply,
     unpack_update,
 )
+from ofcl.engines.quarantine import Quarantine
 from ofcl.engines.rejection import Rejected
 from ofcl.errors import OfclError
-from ofcl.events import Appeared, Event, from_json, to_json
+from ofcl.events import Appeared, Event, Learned, from_json, to_json
 from ofcl.models.head import width
 from ofcl.secure_sum.server_sum import ServerSum
 from ofcl.state import State, Tensors
@@ -70,6 +71,10 @@ class RemoteEngine:
             have finished. None: nothing is sent then.
         summing: Leads secure sums: clients then send their updates in no other way. None: clients
             send their updates with their answers.
+        quarantine: Leaves out clients whose answers are rejected again and again; None: they are
+            asked for ever.
+        readmitted: Clients that are let in again although a checkpoint has them in quarantine.
+        watch: Is given, after every exchange, the mean losses that clients tell of it.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -88,6 +93,9 @@ class RemoteEngine:
         names: Sequence[str] = (),
         hand_out: Callable[[Mapping[int, Request]], Mapping[int, State]] | None = None,
         summing: ServerSum | None = None,
+        quarantine: Quarantine | None = None,
+        readmitted: Collection[int] = (),
+        watch: Callable[[Sequence[float]], None] = lambda losses: None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
@@ -109,6 +117,9 @@ class RemoteEngine:
         self._released = 0
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
+        self._quarantine, self._readmitted, self._watch = quarantine, readmitted, watch
+        self._known: dict[int, tuple[int, str]] = {}  # mini-batches and data of each client
+        self._told_lost: set[int] = set()
         self._leave_out_gone()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
@@ -168,13 +179,17 @@ class RemoteEngine:
         requests = {client: self._request(client, global_model, then) for client in clients}
         answers = self._channel.exchange(requests)
         self._exchange += 1
-        absent = []
+        absent, losses = [], []
         for client in clients:
             reply = self._read(answers.get(client), requests[client], client)
             if reply is None:
                 absent.append(client)
             else:
                 self._note(reply)
+                losses += _loss_of(reply)
+        self._watch(losses)
+        self._leave_out_gone()
+        absent = [client for client in absent if self._status[client] != "finished"]
         for client in absent:  # whatever it missed, it goes on from the newest model
             self._steps[client] = ["take", *self._steps[client][1:]]
         return absent
@@ -231,16 +246,52 @@ class RemoteEngine:
         if self._gate is None:
             return unpack_reply(answer)
         try:
-            return self._gate.passed(answer, request, client)
+            reply = self._gate.passed(answer, request, client)
         except Rejected as error:
             self._tell(f"rejected what {self._names[client]} has sent: {error}")
+            if self._quarantine is not None and self._quarantine.rejected(client):
+                self._tell(
+                    f"{self._names[client]} is in quarantine: it is not asked any more. When "
+                    "it is mended: ofcl federation start FOLDER --resume --readmit "
+                    f"{self._names[client]}"
+                )
             return None
+        if self._quarantine is not None:
+            self._quarantine.passed(client)
+        return self._compared(reply)
+
+    def _compared(self, reply: Reply) -> Reply | None:
+        """Compares a reply with what the client has told before; tells the user what is odd.
+
+        Returns:
+            The reply; None if the client has lost its state and waits for its owner's decision.
+        """
+        client, name = reply.client, self._names[reply.client]
+        learned, data = self._known.get(client, (0, ""))
+        if reply.status == "lost":
+            if client not in self._told_lost:
+                self._told_lost.add(client)
+                self._tell(
+                    f"{name} has {reply.learned} mini-batches of the {learned} it has told of: "
+                    "its state is lost or runs elsewhere, too. It decides (--accept-loss)"
+                )
+            return None
+        self._told_lost.discard(client)
+        if reply.status == "asking":
+            return reply
+        if reply.learned < learned:
+            lost = learned - reply.learned
+            self._tell(f"{name} goes on without {lost} mini-batches that it has told of before")
+        if data and reply.data and data != reply.data:
+            self._tell(f"{name} learns from other data than before")
+        self._known[client] = reply.learned, reply.data or data
+        return reply
 
     def _note(self, reply: Reply) -> None:
         """Notes what a reply says: the client's status, its events, labels and update."""
         if reply.status != "asking":  # then it is asked for the same again
             self._status[reply.client], self._steps[reply.client] = reply.status, []
-        self._seen[reply.client] = reply.exchange
+            self._seen[reply.client] = reply.exchange
         self._released = max(self._released, reply.released)
         self._events += reply.events
         for label in reply.labels:
@@ -336,6 +387,7 @@ class RemoteEngine:
             The surveys of those that have answered, in their order, on the server's device.
         """
         while True:
+            clients = [client for client in clients if client in self._updates]
             # An update of a model, which came before, has no extras.
             missing = [client for client in clients if not self._updates[client].extras]
             if len(clients) - len(missing) >= min(self._min_clients, len(clients)):
@@ -374,6 +426,7 @@ class RemoteEngine:
             self._steps[client].append("begin-task")
             self._status[client] = "learning"
             self._updates.pop(client, None)
+        self._leave_out_gone()
 
     def released(self) -> int:
         """Gives the largest number of updates that any client has sent so far."""
@@ -397,6 +450,8 @@ class RemoteEngine:
             "untold": [to_json(event) for event in self._events],
             "over": self._over,
             "summing": self._summing.state() if self._summing is not None else None,
+            "known": [[client, *told] for client, told in self._known.items()],
+            "quarantine": sorted(self._quarantine.members) if self._quarantine else [],
         }
 
     def load_state(self, state: State) -> None:
@@ -414,13 +469,27 @@ class RemoteEngine:
         self._events = [from_json(event) for event in state["untold"]]
         if self._summing is not None:
             self._summing.load_state(state["summing"])
+        self._known = {client: (learned, data) for client, learned, data in state.get("known", [])}
+        if self._quarantine is not None:
+            members = set(state.get("quarantine", []))
+            self._quarantine.load(members, self._readmitted)
+            for client in members.intersection(self._readmitted):
+                self._status[client], self._steps[client] = "learning", ["take"]
         self._leave_out_gone()
 
     def _leave_out_gone(self) -> None:
         """Treats clients that are gone as finished; their last updates are not averaged."""
-        for client in self._gone:
+        quarantined = self._quarantine.members if self._quarantine is not None else ()
+        for client in (*self._gone, *quarantined):
             self._status[client], self._steps[client] = "finished", []
             self._updates.pop(client, None)
+
+
+def _loss_of(reply: Reply) -> list[float]:
+    """Gives the mean loss over the samples of a reply's events; empty: it has learned none."""
+    learned = [event for event in reply.events if isinstance(event, Learned)]
+    samples = sum(event.samples for event in learned)
+    return [sum(event.loss for event in learned) / samples] if samples else []
 
 
 def _to_device(update: Update, device: torch.device) -> Update:

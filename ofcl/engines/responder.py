@@ -38,6 +38,25 @@ class OldRequest(OfclError):
     """Raised for a request that is older than the one answered last."""
 
 
+class LostState(OfclError):
+    """Raised if the server has seen answers that this client's saved state knows nothing of.
+
+    Args:
+        learned: The mini-batches that the saved state has learned.
+        answered: The exchange that it has answered last.
+        seen: The exchange that the server has seen an answer to.
+    """
+
+    def __init__(self, learned: int, answered: int, seen: int) -> None:
+        super().__init__(
+            f"the server has seen an answer to exchange {seen} of this run, and what is saved here "
+            f"ends with exchange {answered}: it was deleted, damaged or put back, or a copy of "
+            "this folder takes part elsewhere. Stop the copy, or bring back the newest state; "
+            "to go on with what is here, start once with --accept-loss"
+        )
+        self.learned = learned
+
+
 class _NothingToLearn(Exception):
     """Raised when the stream has no sample now, or a new label must get its place first."""
 
@@ -107,6 +126,9 @@ class Responder:
         note: Gives plain values that are saved beside the client's state.
         check: Is given the values of `note` that were saved, before the client goes on from its
             saved state; it may raise to refuse that.
+        accept_loss: Whether to go on although the server has seen answers that the saved state
+            knows nothing of.
+        fingerprint: Gives a fingerprint of the client's data for a run's name.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         keeper: Keeps models of the client, for whoever runs this process; None: nobody does.
         summing: Takes this client's steps in secure sums; None: it takes part in none.
@@ -126,12 +148,15 @@ class Responder:
         leaving: Callable[[Sequence[Event]], list[Event]] = list,
         note: Callable[[], State] = dict,
         check: Callable[[State], None] = lambda saved: None,
+        accept_loss: bool = False,
+        fingerprint: Callable[[str], str] = lambda run: "",
         seal: Seal | None = None,
         keeper: Keeper | None = None,
         summing: PartySum | None = None,
     ) -> None:
         self._summing, self.masked = summing, False
         self._held: Update | None = None  # the update that waits for a secure sum
+        self._accept_loss, self._fingerprint = accept_loss, fingerprint
         self._folder, self._make, self._tell = folder, make, tell
         self.patience, self._asked, self._leaving = patience, asked, leaving
         self._note, self._check_note = note, check
@@ -153,10 +178,16 @@ class Responder:
 
         Raises:
             OldRequest: If a later exchange has been answered.
+            LostState: If the server has seen answers that the saved state knows nothing of.
             StreamError: If the stream fails; what was learned before is saved.
         """
         client = self._ready(request.run)
         answered = self._answered()
+        if request.seen > (answered or 0):
+            lost = LostState(client.learned, answered or 0, request.seen)
+            if not self._accept_loss:
+                raise lost
+            self._tell(f"goes on with {client.learned} mini-batches: --accept-loss")
         if self._last is not None and answered is not None and request.exchange <= answered:
             if request.exchange == answered:
                 return self._last
@@ -293,6 +324,7 @@ class Responder:
             update=update,
             labels=self._asked(),
             sum=self._step_of_sum(request, client) if "sum" in request.steps else {},
+            data=self._fingerprint(request.run),
         )
 
     def _step_of_sum(self, request: Request, client: Client) -> State:

@@ -7,19 +7,23 @@ From the introductions the server makes the terms, which go out with every reque
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 from ofcl.data.dataset import Dataset, Kind
-from ofcl.engines.rejection import Rejected, check_label
+from ofcl.data.sample_forms import TableForm
+from ofcl.engines.rejection import LONGEST_LABEL, Rejected, check_label
 from ofcl.errors import OfclError
+from ofcl.federation.scaling import column_words, moments, pooled
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 
 MOST_LABELS = 10_000  # labels that a party may bring
 MOST_NUMBERS = 10**7  # numbers in one sample
+LONGEST_COLUMN = 4000  # characters of a column's name, kind and categories
+LARGEST = 1e30  # of means and deviations
 
 Way = Literal["dataset", "stream"]
 """Parties learn a dataset, task by task, or a stream as it comes."""
@@ -33,10 +37,13 @@ class Samples:
         way: Whether the samples come from datasets or from streams.
         kind: Whether the samples are images or vectors; tables and embedded texts are vectors.
         shape: The shape of one sample.
-        mean: The mean of each channel, by which images are normalised; empty for vectors.
-        std: The deviation of each channel, by which images are normalised; empty for vectors.
+        mean: The mean of each channel of images, or of each number of a table's rows, by which all
+            parties scale; empty: nothing is scaled, or each party does it in its own way.
+        std: The deviation of each channel or number, in the same way.
         embedder: The name of the embedder of texts or images, of images with a checksum of its
             weights; None: the samples are not embedded.
+        columns: The columns of tables, each with its kind, in their order; empty: no table.
+        count: The number of samples behind mean and deviation; 0: they stand for nothing.
     """
 
     way: Way
@@ -45,6 +52,8 @@ class Samples:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     embedder: str | None
+    columns: tuple[str, ...] = ()
+    count: int = 0
 
     @classmethod
     def of(cls, dataset: Dataset, way: Way, embedder: str | None = None) -> Samples:
@@ -55,16 +64,28 @@ class Samples:
             way: Whether the samples come from a dataset or from a stream.
             embedder: The name of the embedder; None: the samples are not embedded.
         """
-        return cls(way, dataset.kind, dataset.shape, dataset.mean, dataset.std, embedder)
+        form, count = dataset.form, len(dataset.x_train)
+        mean, std, columns = dataset.mean, dataset.std, ()
+        if isinstance(form, TableForm):
+            mean, std = moments(form, dataset.x_train)
+            columns = column_words(form)
+        return cls(way, dataset.kind, dataset.shape, mean, std, embedder, columns, count)
 
     def differs(self, other: Samples) -> str | None:
         """Says in words how this form differs from another; None: the samples fit together.
 
-        The normalisation may differ: all parties take that of the first party.
+        The scaling may differ: all parties take the one that is made of all of theirs.
 
         Args:
             other: The other form.
         """
+        if self.columns and sorted(self.columns) == sorted(other.columns) != []:
+            if self.columns != other.columns:
+                names = ",".join(column.partition(": ")[0] for column in other.columns)
+                return f"the same columns in another order; order them with --set columns={names}"
+        elif self.columns != other.columns and self.columns and other.columns:
+            own, theirs = (set(form.columns) for form in (self, other))
+            return f"columns {sorted(own - theirs)[:3]}, not {sorted(theirs - own)[:3]}"
         for name in ("way", "kind", "shape", "embedder"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {getattr(self, name)}, not {getattr(other, name)}"
@@ -125,8 +146,10 @@ def unpack_introduction(state: State) -> Introduction:
     """
     try:
         samples = unpack_samples(state["samples"])
-        introduction = Introduction(state["party"], tuple(state["labels"]), samples)
-    except (KeyError, TypeError, ValueError) as error:
+        introduction = Introduction(
+            state["party"], tuple(state["labels"][: MOST_LABELS + 1]), samples
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Rejected(f"its introduction cannot be read ({error})") from None
     if not isinstance(state["labels"], list) or not isinstance(introduction.party, str):
         raise Rejected("its introduction is of other types")
@@ -147,11 +170,22 @@ def _check_samples(samples: Samples) -> None:
         raise Rejected(f"its samples have the shape {shape}")
     if math.prod(shape) > MOST_NUMBERS or len(shape) != (3 if kind == "image" else 1):
         raise Rejected(f"its samples have the shape {shape}")
-    channels = shape[0] if kind == "image" else 0
+    scaled = shape[0] if kind == "image" or samples.mean else 0
     numbers = [*samples.mean, *samples.std]
-    finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
-    if len(numbers) != 2 * channels or not finite:
-        raise Rejected("its mean and deviation of channels cannot be")
+    finite = all(isinstance(number, float) and abs(number) < LARGEST for number in numbers)
+    positive = finite and all(number > 0 for number in samples.std)
+    if len(samples.mean) != scaled or len(samples.std) != scaled or not positive:
+        raise Rejected("its mean and deviation cannot be")
+    if type(samples.count) is not int or not 0 <= samples.count < 10**12:
+        raise Rejected(f"its number of samples is {samples.count!r}")
+    embedder = samples.embedder
+    if embedder is not None and (not isinstance(embedder, str) or len(embedder) > LONGEST_LABEL):
+        raise Rejected("its embedder cannot be")
+    if len(samples.columns) > shape[0] or (kind == "image" and samples.columns):
+        raise Rejected(f"it has {len(samples.columns)} columns")
+    for column in samples.columns:
+        if not isinstance(column, str) or len(column) > LONGEST_COLUMN or not column.isprintable():
+            raise Rejected("one of its columns cannot be")
 
 
 def unpack_terms(state: State) -> Terms:
@@ -176,7 +210,14 @@ def unpack_samples(state: State) -> Samples:
         state: The value of each field of `Samples`, by its name.
     """
     lists = {name: tuple(state[name]) for name in ("shape", "mean", "std")}
-    return Samples(state["way"], state["kind"], **lists, embedder=state["embedder"])
+    return Samples(
+        state["way"],
+        state["kind"],
+        **lists,
+        embedder=state["embedder"],
+        columns=tuple(state.get("columns", ())),  # earlier versions had none
+        count=state.get("count", 0),
+    )
 
 
 def travelling_settings(settings: Settings) -> State:
@@ -191,22 +232,62 @@ def travelling_settings(settings: Settings) -> State:
     return {name: value for name, value in values.items() if name not in AT_PARTY}
 
 
-def agree(introductions: Mapping[str, Introduction]) -> tuple[tuple[str, ...], Samples]:
+class Agreed(NamedTuple):
+    """The labels and the form of samples on which the parties agree.
+
+    Args:
+        labels: The labels of all parties, the first party's first.
+        samples: The form of samples, with the scaling that is made of all parties' statistics.
+        odd: Names of parties whose samples have another form; they are left out.
+    """
+
+    labels: tuple[str, ...]
+    samples: Samples
+    odd: tuple[str, ...]
+
+
+def agree(
+    introductions: Mapping[str, Introduction],
+    fewest: int = 1,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Agreed:
     """Makes one list of labels, and one form of samples, from the parties' introductions.
+
+    The form is the one that most parties have. Others are left out.
 
     Args:
         introductions: The introductions by the names of the parties.
-
-    Returns:
-        The labels of all parties, the first party's first, and the first party's form of samples.
+        fewest: How many parties the run needs.
+        tell: Is given a line for each party that is left out.
 
     Raises:
-        OfclError: If a party has samples of another form.
+        OfclError: If too few parties have samples of one form; the error names the others.
     """
-    first, *_ = introductions.values()
+    alike: list[list[str]] = []  # names of parties with samples of one form
+    for name, said in introductions.items():
+        for group in alike:
+            if said.samples.differs(introductions[group[0]].samples) is None:
+                group.append(name)
+                break
+        else:
+            alike.append([name])
+    most = max(alike, key=len)
+    form = introductions[most[0]].samples
+    odd = tuple(name for name in introductions if name not in most)
+    if odd:
+        words = "; ".join(
+            f"{name} has other samples than {', '.join(most)}: "
+            f"{introductions[name].samples.differs(form)}"
+            for name in odd
+        )
+        if len(most) < max(fewest, 2) or sum(len(group) == len(most) for group in alike) > 1:
+            raise OfclError(words)
+        tell(f"{words}; the run is without")
     labels: dict[str, None] = {}
-    for name, introduction in introductions.items():
-        if difference := introduction.samples.differs(first.samples):
-            raise OfclError(f"{name} has other samples than {first.party}: {difference}")
-        labels |= dict.fromkeys(introduction.labels)
-    return tuple(labels), first.samples
+    for name in most:
+        labels |= dict.fromkeys(introductions[name].labels)
+    told = [introductions[name].samples for name in most if introductions[name].samples.count]
+    if told:
+        mean, std = pooled([(each.count, each.mean, each.std) for each in told])
+        form = replace(form, mean=mean, std=std, count=sum(each.count for each in told))
+    return Agreed(tuple(labels), form, odd)

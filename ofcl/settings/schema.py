@@ -331,6 +331,18 @@ class Settings(BaseModel):
     secure_aggregation: bool = Field(
         False, description="parties: the server sees the sum of their updates, no single one"
     )
+    update_bound: float | None = Field(
+        5.0,
+        ge=1,
+        description="parties: an update goes at most so many times as far as the usual one of its "
+        "round; none: any distance",
+    )
+    weight_bound: float | None = Field(
+        3.0,
+        ge=1,
+        description="parties: nobody weighs more than so many times the usual sample count; none: "
+        "as a party says",
+    )
     dp_clip: float | None = Field(
         None,
         gt=0,

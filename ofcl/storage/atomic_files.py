@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from safetensors import SafetensorError
 
@@ -80,3 +82,21 @@ def ends_with_newline(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
+
+
+def open_lock(path: Path) -> IO[str]:
+    """Opens a file that serves as a lock; what it points to, or has in it, is left alone.
+
+    Args:
+        path: The file; it is made if it is not there.
+
+    Raises:
+        OfclError: If it is a link: somebody's folder may have one to any file.
+    """
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OfclError(f"'{path}' is a link; delete it, and look what put it there") from None
+        raise
+    return os.fdopen(number, "r+", encoding="ascii")

@@ -30,7 +30,7 @@ from ofcl.settings.files import VERSION, load_settings, to_toml
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.state import State, Tensors, flatten
-from ofcl.storage.atomic_files import ends_with_newline, explained, write_whole
+from ofcl.storage.atomic_files import ends_with_newline, explained, open_lock, write_whole
 from ofcl.storage.checkpoint import Checkpoint, save_checkpoint
 from ofcl.storage.image_grid import grid
 
@@ -188,7 +188,7 @@ class RunDirectory:
             OfclError: If another process has locked the run.
         """
         with explained(self.path):
-            file = (self.path / "lock").open("w")
+            file = open_lock(self.path / "lock")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

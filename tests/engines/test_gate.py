@@ -103,7 +103,8 @@ def test_a_survey_passes_only_if_it_was_asked_for(blobs, asked, change, problem)
     survey = pack_update(parties.clients[0].survey(parties.server.model))
     request = Request("run", 1, ("survey",) if asked else (), parties.server.model)
     reply = {"run": "run", "exchange": 1, "client": 0, "status": "between-tasks", "learned": 0,
-             "released": 0, "events": [], "update": {**survey, **change}, "labels": []}  # fmt: skip
+             "released": 0, "events": [], "update": {**survey, **change}, "labels": [],
+             "data": ""}  # fmt: skip
     gate = gate_of(settings, parties.server)
     if problem is None:
         assert gate.passed(reply, request, 0).update.extras.keys() == survey["extras"].keys()

@@ -6,7 +6,9 @@ those events from which accuracy and forgetting are computed (`released_events.p
 
 from __future__ import annotations
 
+import hashlib
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +16,13 @@ from pathlib import Path
 from ofcl.client import Client
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
-from ofcl.engines.responder import Responder
+from ofcl.engines.responder import LostState, Responder
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.audit import Audit
 from ofcl.federation.party_side.kept_models import Keep, KeptModels
+from ofcl.federation.party_side.ledger import Ledger
 from ofcl.federation.party_side.own_data import Source, Unnamed
+from ofcl.federation.party_side.policy import Policy
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms
 from ofcl.methods import METHODS
@@ -29,6 +33,7 @@ from ofcl.state import Flat, State, flatten
 from ofcl.storage.encryption import Seal
 
 RUNS = "runs"  # the folder in which a party keeps its state of each run
+LOST_WAIT = 2.0  # seconds before the server hears again that the state is lost
 
 
 class Member:
@@ -45,6 +50,8 @@ class Member:
         local_too: Whether a second learner learns from the party's data alone, to compare with.
         identity: The party's key and the public keys of all parties, for secure aggregation.
         secure_only: Whether runs without secure aggregation are refused.
+        policy: The limits that the party sets to every run; None: the usual ones (`Policy`).
+        accept_loss: Whether to go on although the server knows of more than what is saved here.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         tell: Is given each line of the party's log.
     """
@@ -62,9 +69,14 @@ class Member:
         local_too: bool = False,
         identity: Identity | None = None,
         secure_only: bool = False,
+        policy: Policy | None = None,
+        accept_loss: bool = False,
         seal: Seal | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
+        self._policy = policy or Policy()
+        class_counts = class_counts and self._policy.class_counts
+        self._ledger = Ledger(folder, source.fingerprint)
         self._party, self._number, self._source = party, number, source
         self._class_counts, self._local_too, self._tell = class_counts, local_too, tell
         self._kept = KeptModels(folder, federation, keep=keep, seal=seal, tell=tell)
@@ -85,6 +97,8 @@ class Member:
                 "secure": self._secure,
             },
             check=self._check_data,
+            accept_loss=accept_loss,
+            fingerprint=self._fingerprint,
             seal=seal,
             keeper=self._kept,
             summing=PartySum(number, identity, self._sum_rules),
@@ -105,7 +119,8 @@ class Member:
 
     def _introduce(self) -> Flat:
         """Writes the fields of this party's introduction to the audit file, and returns it."""
-        introduction = Introduction(self._party, self._source.labels, self._source.samples())
+        samples = self._policy.released(self._source.samples(), self._ledger.secret())
+        introduction = Introduction(self._party, self._source.labels, samples)
         answer = flatten(pack(introduction))
         self._audit.write(answer, what="introduction")
         self._tell("introduced itself")
@@ -147,13 +162,33 @@ class Member:
             )
         self._secure = self._responder.masked = secure
         if request.run != self._run:
+            self._policy.check(terms.settings)
             self._run, self._vocabulary = request.run, AssignedVocabulary(terms.labels)
             self._tell(_in_words(request.run, terms))
+            self._tell(self._ledger.in_words(terms.settings))
         self._vocabulary.assign(terms.labels)
         self._terms = terms
         self._responder.patience = float(terms.settings.get("patience", 60.0))
+        self._check_cost(request, terms)
         try:
-            return self._responder.answer(request)
+            answer = self._responder.answer(request)
+            self._ledger.note(request.run, terms.settings, answer.tree["released"])
+            return answer
+        except LostState as lost:
+            self._tell(f"error: {lost}")
+            time.sleep(LOST_WAIT)  # the server asks again at once
+            return pack_reply(
+                Reply(
+                    run=request.run,
+                    exchange=request.exchange,
+                    client=self._number,
+                    status="lost",
+                    learned=lost.learned,
+                    released=0,
+                    events=[],
+                    update=None,
+                )
+            )
         except Unnamed as unnamed:  # the party begins when these labels have places
             return pack_reply(
                 Reply(
@@ -176,6 +211,20 @@ class Member:
         private = settings.get("dp_clip") is not None
         fewest = int(settings.get("min_clients", 0)) if private else 0  # they share the noise
         return SumRules(int(settings["seed"]), equal_weights=private, fewest=fewest)
+
+    def _check_cost(self, request: Request, terms: Terms) -> None:
+        """Raises an error if one more update would be more than the policy allows."""
+        released = self._ledger.released(request.run)
+        self._policy.check_rounds(released + 1)
+        self._policy.check_epsilon(
+            self._ledger.epsilon(self._policy.delta, request.run, terms.settings, released + 1)
+        )
+
+    def _fingerprint(self, run: str) -> str:
+        """Makes a fingerprint of the data by which only the same data in the same run are known."""
+        if not self._source.fingerprint:
+            return ""
+        return hashlib.sha256(f"{run} {self._source.fingerprint}".encode()).hexdigest()[:16]
 
     def _check_data(self, saved: State) -> None:
         """Raises an error if data or secure aggregation are not as when the party began the run.

@@ -39,8 +39,9 @@ from ofcl.data.live.form import Kind, Pattern
 from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
-from ofcl.data.sample_forms import ImageForm, SampleForm
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm
 from ofcl.errors import OfclError
+from ofcl.federation.scaling import rescaled
 from ofcl.federation.terms import Samples, Terms
 from ofcl.own_parts.permission import check_allowed_at_party
 from ofcl.settings.layers import make_settings
@@ -268,12 +269,20 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
     changed: dict[str, Any] = {
         name: placed(getattr(dataset, name)) for name in ("y_train", "y_test", "y_validation")
     }
-    changed |= {"mean": terms.samples.mean, "std": terms.samples.std}
+    agreed = terms.samples
+    if dataset.kind == "image":
+        changed |= {"mean": agreed.mean, "std": agreed.std}
+    elif isinstance(dataset.form, TableForm) and agreed.mean:
+        for name in ("x_train", "x_test", "x_validation"):
+            if (x := getattr(dataset, name)) is not None:
+                changed[name] = rescaled(x, dataset.form, agreed.mean, agreed.std)
     return replace(dataset, labels=vocabulary.labels, **changed)
 
 
 def _normalised(form: SampleForm, terms: Terms) -> SampleForm:
-    """Gives the form of a party's images the normalisation that all parties of the run share."""
+    """Gives the form of a party's samples the scaling that all parties of the run share."""
+    if isinstance(form, TableForm) and terms.samples.mean:
+        return replace(form, mean=terms.samples.mean, scale=terms.samples.std)
     if not isinstance(form, ImageForm) or form.embedder is not None:
         return form
     return replace(form, mean=terms.samples.mean, std=terms.samples.std)

@@ -10,6 +10,7 @@ from ofcl.federation.party_side.kept_models import Keep
 from ofcl.federation.party_side.member import RUNS, Member
 from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.policy import load_policy
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
 from ofcl.secure_sum.identity import Identity
@@ -28,6 +29,7 @@ def take_part(
     keep: Keep = "global",
     local_too: bool = False,
     secure_only: bool = False,
+    accept_loss: bool = False,
     seal: Seal | None = None,
     address: str | None = None,
     insecure: bool = False,
@@ -47,6 +49,7 @@ def take_part(
         keep: Which model the party keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from the party's data alone, to compare with.
         secure_only: Whether runs without secure aggregation are refused.
+        accept_loss: Whether to go on although the server knows of more than what is saved here.
         seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
         address: The server's host and port; None: those in the party's folder.
         insecure: Whether to speak to the server without TLS.
@@ -61,6 +64,8 @@ def take_part(
         if seal is not None:
             seal_saved(party.folder / RUNS, seal, tell)
             seal_models(party.folder, seal, tell)
+        policy, remark = load_policy(party.folder)
+        tell(remark)
         source = open_source(values, share, tell)
         member = Member(
             party.folder,
@@ -73,6 +78,8 @@ def take_part(
             local_too=local_too,
             identity=Identity.of_folder(party.folder, party.party),
             secure_only=secure_only,
+            policy=policy,
+            accept_loss=accept_loss,
             seal=seal,
             tell=tell,
         )

@@ -52,6 +52,7 @@ class Courier:
         self._transport, self._names, self._gone, self._terms = transport, list(names), gone, terms
         self._deadline, self._pause, self._tell = deadline, pause, tell
         self._failures: dict[int, float] = {}  # party → time of its last failure
+        self.all_failed = False  # whether everybody who was asked last has failed
         self._announced: set[int] = set()  # the parties that the user knows to be connected
         self._connected: Mapping[int, str] = {}  # party → its process, at the last look
         self._looked: float | None = None  # time of the last look
@@ -126,6 +127,8 @@ class Courier:
         exchange = self._made(requests, self._deadline)
         if not self._carry_out(exchange):
             self._tell_late([p for p in exchange.unanswered if p in self._connected])
+        asked = [party for party in exchange.contents if party in self._connected]
+        self.all_failed = bool(asked) and all(self._has_failed(p, exchange) for p in asked)
         return exchange.answers
 
     def hand_out(self, requests: Mapping[int, Request]) -> Mapping[int, State]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 STOPPING = 5  # seconds that connections get to end
 OPEN = ("/v1/fleet/", "/v1/runtime/")  # Flower asks for a party's key or an executor's secret there
 GUARDED = "/v1/control/"
+LARGE = ("/v1/fleet/push-object", "/v1/runtime/")  # requests that carry a model
+MOST_LARGE, MOST_SMALL = 256 * 2**20, 2**20  # bytes of a request
+MOST_IN_ALL = 512 * 2**20  # bytes of all requests that are being read
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -50,6 +53,7 @@ class Guard:
         ready: threading.Event,
     ) -> None:
         self._app, self._token, self._ready = app, token.encode(), ready
+        self._reading = 0  # bytes of all requests that are being read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuses a request, or hands it on to Flower; the parameters are those of ASGI."""
@@ -59,11 +63,33 @@ class Guard:
             await send({"type": "http.response.start", **head})
             await send({"type": "http.response.body", "body": reason})
             return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        read = 0
+        most = MOST_LARGE if scope["path"].startswith(LARGE) else MOST_SMALL
+
+        async def counted() -> Any:
+            nonlocal read
+            message = await receive()
+            size = len(message.get("body", b""))
+            read, self._reading = read + size, self._reading + size
+            if read > most or self._reading > MOST_IN_ALL:
+                return {"type": "http.disconnect"}  # Flower gives the request up
+            return message
+
+        try:
+            await self._app(scope, counted, send)
+        finally:
+            self._reading -= read
 
     def _refusal(self, scope: Scope) -> tuple[int, bytes] | None:
         """Gives the HTTP status and text that refuse a request (ASGI's scope); None: it passes."""
         path: str = scope["path"]
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        most = MOST_LARGE if path.startswith(LARGE) else MOST_SMALL
+        if not length.isdigit() or int(length) > most:
+            return 413, b"too large"
         if path.startswith(OPEN):
             return None if self._ready.is_set() else (503, b"not ready yet")
         given = dict(scope["headers"]).get(HEADER.encode(), b"")

@@ -7,6 +7,7 @@ decides which class each label is.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
 from ofcl.data.tasks import usual_tasks
 from ofcl.engines.gate import Gate
+from ofcl.engines.quarantine import Quarantine
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
 from ofcl.federation.server_side.courier import Courier
@@ -36,6 +38,7 @@ from ofcl.federation.server_side.label_space import LabelSpace
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.terms import (
     MOST_LABELS,
+    Introduction,
     Samples,
     Terms,
     agree,
@@ -45,6 +48,7 @@ from ofcl.federation.terms import (
 from ofcl.federation.transport import Transport
 from ofcl.secure_sum.masking import FEWEST
 from ofcl.secure_sum.server_sum import ServerSum
+from ofcl.server import Server
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY, check_combination
 from ofcl.settings.schema import Settings
@@ -52,6 +56,7 @@ from ofcl.state import State
 from ofcl.update import travelling
 
 MOST_TASKS = 10_000  # tasks that a stream may have
+MOST_NEW_LABELS = 1000  # labels that one answer may bring
 AT_EACH_PARTY = "at each party"  # stands in the settings for the name of a party's stream
 
 
@@ -87,10 +92,21 @@ class FederationStage:
         federation: The federation.
         folder: The folder of the federation, named in messages that say which command to type.
         transport: Carries messages to the parties.
+        readmitted: Names of parties that are let in again after a quarantine.
+        back: Whether a resumed run goes back to an earlier global model at once.
     """
 
-    def __init__(self, federation: Federation, folder: Path, transport: Transport) -> None:
+    def __init__(
+        self,
+        federation: Federation,
+        folder: Path,
+        transport: Transport,
+        *,
+        readmitted: Collection[str] = (),
+        back: bool = False,
+    ) -> None:
         self._federation, self._folder, self._transport = federation, folder, transport
+        self._readmitted, self._back = readmitted, back
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
         """Makes the server, and the engine that asks the parties and checks their answers.
@@ -121,7 +137,9 @@ class FederationStage:
             pause=hooks.pause,
             tell=hooks.tell,
         )
-        agreement = self._agree(settings, courier) if known is None else Agreement.of_run(known)
+        agreement = (
+            self._agree(settings, courier, hooks.tell) if known is None else Agreement.of_run(known)
+        )
         settings = _settled(settings, agreement)
         # Heads start without the classes that came later: they grow with a checkpoint, or a round.
         first_labels = agreement.labels[: agreement.base]
@@ -131,11 +149,15 @@ class FederationStage:
         check_run(settings, dataset, len(first_labels))
         vocabulary = LabelSpace(agreement.labels, hooks.tell)
         rounds = self._for_those_present(settings, hooks, new=known is None)
-        samples = agreement.samples
+        samples, names = agreement.samples, self._federation.parties
+
+        def report(client: int, what: str) -> None:
+            hooks.tell(f"{names[client]}: {what}")
+
         participants = Participants(
             settings=settings,
             clients=[],
-            server=build_server(rounds, dataset),
+            server=build_server(rounds, dataset, report),
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
@@ -156,17 +178,26 @@ class FederationStage:
             summing=_summing(settings, dataset, vocabulary, agreement.run, self._federation, hooks),
             # After a closing round nobody learns on: every party has the final model.
             hand_out=courier.hand_out if settings.closing_round == "none" else None,
+            quarantine=Quarantine(agreement.odd),
+            readmitted=[names.index(name) for name in self._readmitted],
+            watch=_watch(participants.server, courier, hooks.tell, back=self._back),
             save=hooks.save,
             tell=hooks.tell,
         )
         return Prepared(participants, engine)
 
-    def _agree(self, settings: Settings, courier: Courier) -> Agreement:
+    def _agree(
+        self, settings: Settings, courier: Courier, tell: Callable[[str], None]
+    ) -> Agreement:
         """Asks the parties for their introductions, and makes the agreement from these."""
         introductions = courier.introductions(self._fewest(settings))
         names = self._federation.parties
-        labels, samples = agree({names[k]: introductions[k] for k in sorted(introductions)})
-        return Agreement(secrets.token_hex(8), labels, len(labels), samples)
+        named = {names[k]: introductions[k] for k in sorted(introductions)}
+        agreed = agree(named, self._fewest(settings), tell)
+        _check_memory(settings, agreed.labels, named)
+        odd = tuple(names.index(name) for name in agreed.odd)
+        run = secrets.token_hex(8)
+        return Agreement(run, agreed.labels, len(agreed.labels), agreed.samples, odd)
 
     def _present(self, settings: Settings) -> int:
         """Counts the parties of the run that have not left the federation."""
@@ -229,12 +260,14 @@ class Agreement:
         labels: All labels so far, in the order of their places.
         base: How many of the labels were known when the run began; tasks are made of these.
         samples: The form of the samples.
+        odd: The numbers of parties whose samples have another form; they are left out.
     """
 
     run: str
     labels: tuple[str, ...]
     base: int
     samples: Samples
+    odd: tuple[int, ...] = ()
 
     @classmethod
     def of_run(cls, known: State) -> Agreement:
@@ -278,7 +311,8 @@ def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Data
     """
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
-    return Dataset(name, samples.kind, x, y, x, y, labels, samples.mean, samples.std)
+    scaling = (samples.mean, samples.std) if samples.kind == "image" else ((), ())
+    return Dataset(name, samples.kind, x, y, x, y, labels, *scaling)
 
 
 def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
@@ -311,7 +345,9 @@ def _gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> Gate:
         travelling(build_model(settings, dataset), statistics),
         classes=lambda: len(vocabulary.labels),
         batch_size=settings.batch_size,
-        most_labels=MOST_LABELS,
+        most_labels=MOST_NEW_LABELS,
+        most_brought=MOST_LABELS,
+        stretch=settings.burn_in + settings.q,
         most_tasks=MOST_TASKS if settings.streams else settings.tasks,
         class_counts=needs_class_counts(settings),
         extras=chosen_method(settings).generative is not None,
@@ -349,3 +385,46 @@ def _summing(
         fewest=fewest_in_sum(settings),
         tell=hooks.tell,
     )
+
+
+def _check_memory(
+    settings: Settings, labels: Sequence[str], introductions: Mapping[str, Introduction]
+) -> None:
+    """Raises an error if there are more labels than a memory has places; says who brings them."""
+    if len(labels) <= settings.memory:
+        return
+    brought = ", ".join(f"{name} {len(said.labels)}" for name, said in introductions.items())
+    raise OfclError(
+        f"memory = {settings.memory} is smaller than the number of classes: there are "
+        f"{len(labels)} ({brought}). Set memory to more, or ask whose labels these are"
+    )
+
+
+def _watch(
+    server: Server, courier: Courier, tell: Callable[[str], None], *, back: bool
+) -> Callable[[Sequence[float]], None]:
+    """Makes the function that looks at every exchange, and goes back if the model is spoilt.
+
+    Args:
+        server: The server with the global model and the earlier ones.
+        courier: Knows which parties have failed.
+        tell: Is given each line for the user.
+        back: Whether to go back at the first exchange, whatever the parties say.
+    """
+    wanted = back
+
+    def watch(losses: Sequence[float]) -> None:
+        nonlocal wanted
+        failed = not losses and courier.all_failed
+        spoilt = server.earlier is not None and server.earlier.spoilt(losses, failed)
+        if not spoilt and not wanted:
+            return
+        wanted = False
+        rounds = server.go_back()
+        if rounds is None:
+            tell("warning: the global model may be spoilt, and no earlier one is kept")
+        else:
+            why = "as parties fail with it, or lose" if spoilt else "as you asked"
+            tell(f"the global model is that of round {rounds} again, {why}")
+
+    return watch

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ofcl.errors import OfclError
 from ofcl.federation.setup.keys import days_left
+from ofcl.storage.atomic_files import open_lock
 
 FILE = "federation.toml"
 PARTY_FILE = "party.toml"
@@ -194,7 +195,7 @@ class PartyFolder:
         Raises:
             OfclError: If another process has locked it: it runs this party, or changes its memory.
         """
-        with (self.folder / "lock").open("w") as file:
+        with open_lock(self.folder / "lock") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -239,7 +240,11 @@ def load_party(folder: Path) -> PartyFolder:
             f"'{folder}' is not a party's folder: it has no {PARTY_FILE}. The organiser of the "
             "federation hands it out (ofcl federation init)"
         )
-    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    values, key = tomllib.loads(path.read_text(encoding="utf-8")), folder / "key"
+    if key.exists() and key.stat().st_mode & 0o077:
+        raise OfclError(
+            f"others can read or change '{key}', which says who you are: chmod 600 {key}"
+        )
     return PartyFolder(folder, values["federation"], values["party"], values["number"],
                        values["server"])  # fmt: skip
 

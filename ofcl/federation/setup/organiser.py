@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ofcl.errors import OfclError, unknown
+from ofcl.federation.party_side.policy import FILE as POLICY_FILE
+from ofcl.federation.party_side.policy import USUAL
 from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
 from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
 from ofcl.federation.setup.party_readme import party_readme
@@ -164,6 +166,7 @@ def _enrol(folder: Path, federation: Federation, party: str) -> None:
     values = {"federation": federation.name, "party": party,
               "number": federation.parties.index(party), "server": federation.address}  # fmt: skip
     _write_public(folder / party / PARTY_FILE, to_toml(values).encode())
+    _write_public(folder / party / POLICY_FILE, USUAL.encode())
     _write_public(folder / party / "README.md", party_readme(federation, party).encode())
 
 

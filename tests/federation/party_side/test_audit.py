@@ -42,7 +42,7 @@ def test_the_audit_file_lists_every_field_and_its_bytes(tmp_path):
         assert line["bytes"] == sum(field["bytes"] for field in line["fields"])
     fields = {field["field"].split(".")[0] for line in lines[1:] for field in line["fields"]}
     assert fields == {"run", "exchange", "client", "status", "learned", "released", "events",
-                      "update", "labels"}  # fmt: skip
+                      "update", "labels", "data"}  # fmt: skip
 
 
 def test_the_audit_line_is_there_before_the_answer(tmp_path, monkeypatch):

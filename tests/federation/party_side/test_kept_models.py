@@ -31,13 +31,12 @@ NEAREST = {**CLOSED, "classifier": "nearest-mean"}
 
 
 def source_of(folder, number, rows=60):
-    """Three columns of two classes, on a scale of its own."""
+    """Three columns of two classes; all parties have the same units."""
     path = folder / f"{number}.csv"
     draw = np.random.default_rng(number)
     lines = ["a,b,c,label"]
     for n in range(rows):
-        mean = 1000 * (number + 1) * (1 + n % 2)
-        values = draw.normal(mean, 100 * (number + 1), 3)
+        values = draw.normal(1000 * (1 + n % 2), 100, 3)
         lines.append(",".join(f"{value:.3f}" for value in values) + f",{'xy'[n % 2]}")
     path.write_text("\n".join(lines))
     return open_source({"dataset": str(path), "label": "label"}, False, lambda _: None)
@@ -133,12 +132,12 @@ def test_the_final_model_may_have_a_class_that_came_after_the_partys_end(tmp_pat
 
 def test_of_a_table_each_party_reads_its_own_columns_and_the_server_none(tmp_path):
     transport = InProcess({k: member(tmp_path, k, source_of(tmp_path, k)) for k in range(3)})
-    settings = {**FEW, "tasks": 1, "limit": None, "batch_size": 5, "hidden": 8, "steps": 8}
+    settings = {**FEW, "tasks": 1, "limit": None, "batch_size": 5, "q": 4, "hidden": 8,
+                "steps": 8}  # fmt: skip
     run, _ = hosted(tmp_path, transport, settings, out=tmp_path / "run")
     list(run)
-    for number, name in enumerate(PARTIES):
-        row = dict.fromkeys("abc", 1000.0 * (number + 1))
-        twice = dict.fromkeys("abc", 2000.0 * (number + 1))
+    for name in PARTIES:
+        row, twice = (dict.fromkeys("abc", value) for value in (1000.0, 2000.0))
         assert list(ofcl.load(tmp_path / name).predict([row, twice])) == ["x", "y"]
     servers = ofcl.load(tmp_path / "run")
     with pytest.raises(OfclError, match="does not know the columns: each party standardises"):

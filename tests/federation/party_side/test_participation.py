@@ -49,6 +49,7 @@ def test_a_party_takes_part_over_any_connection(tmp_path, monkeypatch):
     monkeypatch.setattr(participation, "make_connection", make)
     take_part(party, {"dataset": "digits"}, leaving=threading.Event(), tell=log.append)
     assert log == [
+        f"the limits of '{party.folder}/policy.toml' hold",
         "entered", "connected to 127.0.0.1:8000", "introduced itself", "hospital-b", "left",
     ]  # fmt: skip
     audit = (party.folder / "audit.jsonl").read_text().splitlines()

@@ -1,0 +1,75 @@
+"""Earlier global models, to which the server goes back when the newest one is spoilt."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from ofcl.state import State, Tensors, copied
+
+KEPT = 2  # earlier models that are kept
+EVERY = 5  # rounds between two that are kept
+TIMES = 10.0  # a loss that is so many times the usual one is a spoilt model's
+FAILURES = 3  # exchanges in which everybody fails, one after the other
+LEAST_LOSS = 3.0  # losses below are never called spoilt
+
+
+class EarlierModels:
+    """Keeps a few earlier global models, and says when the newest one is spoilt."""
+
+    def __init__(self) -> None:
+        self._models: list[tuple[int, Tensors]] = []  # (round, model), the oldest first
+        self._losses: list[float] = []  # the parties' median losses
+        self._failures = 0  # exchanges in a row in which everybody has failed
+
+    def keep(self, number: int, model: Tensors) -> None:
+        """Keeps a model before the next round changes it, unless one of the last rounds is kept.
+
+        Args:
+            number: How many rounds there have been.
+            model: The global model after them.
+        """
+        if not self._models or number - self._models[-1][0] >= EVERY:
+            self._models = [*self._models, (number, copied(model))][-KEPT:]
+
+    def spoilt(self, losses: Sequence[float], failed: bool) -> bool:
+        """Says whether what parties tell of an exchange means that the global model is spoilt.
+
+        Args:
+            losses: The mean loss of each party that has learned in the exchange.
+            failed: Whether no party has answered, and all that were asked say that they failed.
+        """
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures >= FAILURES:
+            self._failures = 0
+            return True
+        if not losses:
+            return False
+        loss = statistics.median_low(losses)
+        usual = statistics.median(self._losses) if self._losses else math.inf
+        if loss > max(TIMES * usual, LEAST_LOSS):
+            return True
+        self._losses = [*self._losses, loss][-20:]
+        return False
+
+    def go_back(self) -> tuple[int, Tensors] | None:
+        """Gives the newest kept model and its round, and forgets it; None: there is none."""
+        return self._models.pop() if self._models else None
+
+    def state(self) -> State:
+        """Gives the kept models, for a checkpoint."""
+        return {
+            "rounds": [number for number, _ in self._models],
+            "models": [model for _, model in self._models],
+            "losses": list(self._losses),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Puts back what `state` gave.
+
+        Args:
+            state: What `state` gave; empty in checkpoints of earlier versions.
+        """
+        self._models = list(zip(state.get("rounds", []), state.get("models", []), strict=True))
+        self._losses = list(state.get("losses", []))
