@@ -6,11 +6,11 @@ import functools
 
 from ofcl.aggregation import Aggregation, fedavg, median, trimmed_mean, weighted_fedavg
 from ofcl.assembly.make_learner import build_model, generative_parts
-from ofcl.bounds import Bounds, Report
 from ofcl.data.dataset import Dataset
-from ofcl.earlier_models import EarlierModels
 from ofcl.methods import METHODS
 from ofcl.methods.learner import ServerPart
+from ofcl.safeguards.bounds import Bounds, Report
+from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.update import travelling

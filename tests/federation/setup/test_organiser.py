@@ -22,7 +22,7 @@ def test_init_makes_folders_with_secrets_that_only_their_owner_reads(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "ofcl federation client b" in (tmp_path / "f" / "b" / "README.md").read_text()
     names = {p.name for p in (tmp_path / "f" / "b").iterdir()}
-    assert names == {"key", "ca.crt", "party.toml", "README.md"}
+    assert names == {"key", "ca.crt", "party.toml", "policy.toml", "README.md"}
     with pytest.raises(OfclError, match="exists"):
         create(tmp_path / "f", federation)
     with pytest.raises(OfclError, match="not a federation"):
