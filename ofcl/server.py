@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from ofcl.aggregation import Aggregation, fedavg, mix
-from ofcl.bounds import Bounds
 from ofcl.compute.devices import all_to_device
-from ofcl.earlier_models import EarlierModels
 from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
 from ofcl.models.prototypes import prototypes
 from ofcl.privacy import clipped
+from ofcl.safeguards.bounds import Bounds
+from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.seeds import numpy_generator
 from ofcl.state import State, Tensors
 from ofcl.update import Update

@@ -15,11 +15,11 @@ from ofcl.aggregation import (
 )
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
-from ofcl.bounds import Bounds, Report
 from ofcl.data.dataset import Dataset
-from ofcl.earlier_models import EarlierModels
 from ofcl.methods.learner import ServerPart
 from ofcl.own_parts.lookup import find_part
+from ofcl.safeguards.bounds import Bounds, Report
+from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.update import frozen, travelling

@@ -56,7 +56,7 @@ class ImageFeatures:
             chunk = samples[first:n]
             pixels, rows = np.asarray(chunk), np.arange(n - first)
             if self.read is not None:
-                pixels, rows = self.read(chunk)
+                pixels, rows = self.read(list(chunk))
             vectors.append(embed_images(pixels, self.embedder, self.root))
             kept.append(rows + first)
         return np.concatenate(vectors), np.concatenate(kept)

@@ -5,6 +5,7 @@ outcomes    the measurements that a client's work on a GPU leaves behind, read l
 remote      clients elsewhere, by requests and replies (`messages`) over a `Channel`
 responder   answers requests for one client, wherever it runs, and saves its state first
 gate        checks every answer before the server does anything with it
+quarantine  leaves out clients whose answers are rejected again and again
 rejection   the checks of single values that the gate is made of
 flower/     a `Channel` to clients in the processes of Flower's simulation engine
 """

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.bounds import usual_of
 from ofcl.data.sample_forms import TableForm
+from ofcl.safeguards.bounds import usual_of
 
 CLIP = 10.0  # standardised numbers are clipped to this before they are summed
 MOST_WEIGHT = 3.0  # nobody counts more than so many times the usual number of samples

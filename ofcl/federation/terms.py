@@ -65,7 +65,8 @@ class Samples:
             embedder: The name of the embedder; None: the samples are not embedded.
         """
         form, count = dataset.form, len(dataset.x_train)
-        mean, std, columns = dataset.mean, dataset.std, ()
+        mean, std = dataset.mean, dataset.std
+        columns: tuple[str, ...] = ()
         if isinstance(form, TableForm):
             mean, std = moments(form, dataset.x_train)
             columns = column_words(form)

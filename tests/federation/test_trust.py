@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from ofcl import OfclError, make_settings
-from ofcl.bounds import Bounds
-from ofcl.earlier_models import EarlierModels
 from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Round
 from ofcl.experiment import Run
 from ofcl.federation.party_side import member as member_module
 from ofcl.federation.party_side.ledger import Ledger
 from ofcl.federation.party_side.own_data import open_source
-from ofcl.federation.party_side.policy import USUAL, Policy, load_policy
+from ofcl.federation.party_side.party_policy import USUAL, Policy, load_policy
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import load_party
 from ofcl.federation.setup.organiser import create
 from ofcl.federation.terms import Samples, Terms, agree, pack, travelling_settings
 from ofcl.privacy import epsilon
+from ofcl.safeguards.bounds import Bounds
+from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.server import Server
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.update import Update

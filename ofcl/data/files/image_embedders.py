@@ -162,7 +162,7 @@ def encode_images(loaded: LoadedEmbedder, images: np.ndarray) -> np.ndarray:
     """
     device = next(loaded.network.parameters()).device
     pixels = torch.from_numpy(np.ascontiguousarray(images)).to(device)
-    parts = pixels.split(AT_ONCE_ON_CPU if device.type == "cpu" else len(pixels))
+    parts = torch.split(pixels, AT_ONCE_ON_CPU if device.type == "cpu" else len(pixels))
     features = torch.cat([loaded.network(prepare_pixels(p, loaded.facts)).float() for p in parts])
     vectors: np.ndarray = functional.normalize(features, dim=1).cpu().numpy()
     return vectors

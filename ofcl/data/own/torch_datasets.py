@@ -71,7 +71,8 @@ def _read(given: Any, labels: Any, name: str, how: Reading) -> LabelledSamples:
         raise OfclError(
             f"{name} has no length; hand over an iterable dataset as a stream: streams=[…]"
         ) from None
-    samples, names = [], []
+    samples: list[np.ndarray] = []
+    names: list[str] = []
     for number in how.track(numbers, f"reading {name}"):
         x, y = _pair(given[number], name)
         array = _array(x)
@@ -146,7 +147,7 @@ def _as_pixels(
     else:
         low, high = 0.0, 255.0
     scale = 255 / ((high - low) or 1.0)
-    turned = {
+    turned: dict[str, LabelledSamples] = {
         part: (((arrays[part] - low) * scale).round().clip(0, 255).astype(np.uint8), names)
         for part, (_, names) in parts.items()
     }

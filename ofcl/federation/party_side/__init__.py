@@ -5,6 +5,8 @@ member              answers the server's messages
 own_data            the party's dataset or stream, and the client that learns from it
 kept_models         the models that the party keeps, and `model_files`, where they are
 benefit             whether taking part helps: the models compared on the party's test data
+party_policy        the limits that the party sets to every run
+ledger              what its data have cost in ε, over all runs
 released_events     the events that leave, in the least detail
 audit               the file that names every field that has left
 flower_connection   a `Connection` on Flower; `flower_calls` and `flower_messages` are its parts

@@ -10,7 +10,7 @@ from ofcl.federation.party_side.kept_models import Keep
 from ofcl.federation.party_side.member import RUNS, Member
 from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
-from ofcl.federation.party_side.policy import load_policy
+from ofcl.federation.party_side.party_policy import load_policy
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
 from ofcl.secure_sum.identity import Identity

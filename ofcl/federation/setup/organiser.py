@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ofcl.errors import OfclError, unknown
-from ofcl.federation.party_side.policy import FILE as POLICY_FILE
-from ofcl.federation.party_side.policy import USUAL
+from ofcl.federation.party_side.party_policy import FILE as POLICY_FILE
+from ofcl.federation.party_side.party_policy import USUAL
 from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
 from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
 from ofcl.federation.setup.party_readme import party_readme

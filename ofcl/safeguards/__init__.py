@@ -1,0 +1,5 @@
+"""Safeguards of the global model against clients that are not trusted.
+
+bounds           how far an update may go, and how much it may weigh
+earlier_models   models to which the server goes back
+"""
