@@ -64,7 +64,8 @@ class Samples:
             embedder: The name of the embedder of texts; None: the samples are no texts.
         """
         form, count = dataset.form, len(dataset.x_train)
-        mean, std, columns = dataset.mean, dataset.std, ()
+        mean, std = dataset.mean, dataset.std
+        columns: tuple[str, ...] = ()
         if isinstance(form, TableForm):
             mean, std = moments(form, dataset.x_train)
             columns = column_words(form)
