@@ -185,7 +185,9 @@ def load_policy(folder: Path) -> tuple[Policy, str]:
         fits = isinstance(value, list) if wanted is tuple else isinstance(value, wanted)
         if not fits and not (wanted is float and isinstance(value, int)):
             raise OfclError(f"'{path}': {name} is {value!r}; expected a {wanted.__name__}")
-    made = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n != "ranges"}
+    made: dict[str, Any] = {
+        n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n != "ranges"
+    }
     ranges = values.get("ranges", {})
     for name, bounds in ranges.items():
         if not isinstance(bounds, list) or len(bounds) != 2:
