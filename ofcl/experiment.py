@@ -32,8 +32,8 @@ from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Evaluated, Event, Learned, TaskEnded
 from ofcl.own_parts.handed_over import hand_over_as
-from ofcl.own_parts.identity import check_identities, identities
 from ofcl.own_parts.kinds import is_path
+from ofcl.own_parts.part_identity import check_identities, identities
 from ofcl.own_parts.permission import check_allowed, code_in
 from ofcl.privacy import epsilon
 from ofcl.server import Server

@@ -21,7 +21,7 @@ from ofcl.evaluation.joined_held_out import JoinedHeldOut
 from ofcl.evaluation.results import Result
 from ofcl.methods.nearest_mean import Classifier
 from ofcl.models.head import width
-from ofcl.own_parts.identity import identities
+from ofcl.own_parts.part_identity import identities
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 

@@ -14,8 +14,8 @@ from ofcl.bundle.network import build_network
 from ofcl.bundle.trained_model import TextOptions, TrainedModel
 from ofcl.errors import OfclError
 from ofcl.own_parts.handed_over import hand_over_as
-from ofcl.own_parts.identity import check_identities
 from ofcl.own_parts.kinds import is_code
+from ofcl.own_parts.part_identity import check_identities
 from ofcl.own_parts.permission import check_allowed
 from ofcl.storage.encryption import Seal
 

@@ -81,7 +81,7 @@ class RunDirectory:
                 have it too.
             made_with: The versions of ofcl, Python and PyTorch, and the device.
             fingerprint: A checksum of the data; empty if the data cannot be compared later.
-            parts: The identities of parts of the user's own (`own_parts/identity.py`).
+            parts: The identities of parts of the user's own (`own_parts/part_identity.py`).
             start: What a run that goes on from an earlier one must know of it, as plain values;
                 None: the run begins anew.
             state: The state in which such a run begins, for its first checkpoint.

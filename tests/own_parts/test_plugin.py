@@ -1,6 +1,7 @@
 """A package outside the tree: installed, checked, run on every engine, killed and resumed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,8 +29,9 @@ check_score(lambda z: ofcl_example.surprise(z, z.mean(0).argmax(-1)))
 def environment(tmp_path_factory):
     """The environment of a process in which the package is installed, into a folder of its own."""
     folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(ROOT / "examples" / "plugin", folder / "source")  # it is built there
     install = ["pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder]
-    subprocess.run([sys.executable, "-m", *install, ROOT / "examples" / "plugin"], check=True)
+    subprocess.run([sys.executable, "-m", *install, source], check=True)
     path = os.pathsep.join([str(folder), str(ROOT)])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
