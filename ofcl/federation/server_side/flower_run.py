@@ -79,6 +79,7 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
     Raises:
         OfclError: If the server does not hand out the task.
     """
+    import httpx
     from flwr.proto.runtime_pb2 import AcquireTaskRequest
     from flwr.supercore.constant import TaskType
     from flwr.supercore.interceptors import (
@@ -101,7 +102,13 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
     until = time.monotonic() + STARTING
     wanted = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
     while time.monotonic() < until:
-        token = client.AcquireTask(wanted).token
+        try:
+            token = client.AcquireTask(wanted).token
+        except httpx.HTTPStatusError as error:
+            # A server that has just started answers so while parts of it are still starting.
+            if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                raise
+            token = ""
         if not token:
             time.sleep(0.1)
             continue
