@@ -36,6 +36,7 @@ class Bounds:
     ) -> None:
         self._distance, self._weight, self._report = distance, weight, report
         self._usual: list[float] = []  # the usual lengths of the last rounds
+        self._counts: list[float] = []  # and the usual sample counts
 
     def applied(self, updates: Sequence[Update], model: Tensors) -> list[Update]:
         """Gives the updates of a round as they may be averaged.
@@ -72,7 +73,10 @@ class Bounds:
         """Lowers sample counts that are more than `weight` times the usual count."""
         if self._weight is None:
             return list(updates)
-        usual = usual_of([update.samples for update in updates if update.samples])
+        # Where a task has just begun for some, the counts of earlier rounds say what is usual.
+        now = usual_of([update.samples for update in updates if update.samples])
+        usual = max(now, usual_of(self._counts))
+        self._counts = [*self._counts, now][-REMEMBERED:]
         most = int(self._weight * usual)
         light = []
         for update in updates:
@@ -89,8 +93,8 @@ class Bounds:
         return light
 
     def state(self) -> State:
-        """Gives the usual lengths of the last rounds, for a checkpoint."""
-        return {"usual": list(self._usual)}
+        """Gives the usual lengths and counts of the last rounds, for a checkpoint."""
+        return {"usual": list(self._usual), "counts": list(self._counts)}
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` gave.
@@ -99,6 +103,7 @@ class Bounds:
             state: What `state` gave; empty in checkpoints of earlier versions.
         """
         self._usual = [float(length) for length in state.get("usual", [])]
+        self._counts = [float(count) for count in state.get("counts", [])]
 
 
 def usual_of(values: Sequence[float]) -> float:

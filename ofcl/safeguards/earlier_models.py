@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -10,9 +9,10 @@ from ofcl.state import State, Tensors, copied
 
 KEPT = 2  # earlier models that are kept
 EVERY = 5  # rounds between two that are kept
-TIMES = 10.0  # a loss that is so many times the usual one is a spoilt model's
+TIMES = 10.0  # a loss that is so many times the largest one before is a spoilt model's
 FAILURES = 3  # exchanges in which everybody fails, one after the other
-LEAST_LOSS = 3.0  # losses below are never called spoilt
+# Losses below are never called spoilt: where a new task begins, an honest model's reaches 20.
+LEAST_LOSS = 100.0
 
 
 class EarlierModels:
@@ -20,7 +20,7 @@ class EarlierModels:
 
     def __init__(self) -> None:
         self._models: list[tuple[int, Tensors]] = []  # (round, model), the oldest first
-        self._losses: list[float] = []  # the parties' median losses
+        self._largest = 0.0  # the largest of the parties' median losses
         self._failures = 0  # exchanges in a row in which everybody has failed
 
     def keep(self, number: int, model: Tensors) -> None:
@@ -47,10 +47,9 @@ class EarlierModels:
         if not losses:
             return False
         loss = statistics.median_low(losses)
-        usual = statistics.median(self._losses) if self._losses else math.inf
-        if loss > max(TIMES * usual, LEAST_LOSS):
+        if loss > max(TIMES * self._largest, LEAST_LOSS):
             return True
-        self._losses = [*self._losses, loss][-20:]
+        self._largest = max(self._largest, loss)
         return False
 
     def go_back(self) -> tuple[int, Tensors] | None:
@@ -62,7 +61,7 @@ class EarlierModels:
         return {
             "rounds": [number for number, _ in self._models],
             "models": [model for _, model in self._models],
-            "losses": list(self._losses),
+            "largest": self._largest,
         }
 
     def load_state(self, state: State) -> None:
@@ -72,4 +71,4 @@ class EarlierModels:
             state: What `state` gave; empty in checkpoints of earlier versions.
         """
         self._models = list(zip(state.get("rounds", []), state.get("models", []), strict=True))
-        self._losses = list(state.get("losses", []))
+        self._largest = float(state.get("largest", 0.0))

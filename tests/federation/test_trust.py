@@ -87,7 +87,8 @@ def test_a_spoilt_model_is_gone_back_from():
     server = Server({"w": torch.ones(1)}, earlier=earlier, min_clients=1, previous=0.0)
     server.aggregate([Update(0, {"w": torch.full((1,), 1e9)}, 1, {})])
     held = server.model
-    assert not earlier.spoilt([0.5], False)
+    assert not earlier.spoilt([0.05], False)
+    assert not earlier.spoilt([19.0], False)  # a new task has begun: nothing is wrong
     assert earlier.spoilt([500.0], False)
     assert server.go_back() == 0
     assert held["w"] == 1  # requests that are still to be sent have it
