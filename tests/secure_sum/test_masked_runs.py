@@ -193,13 +193,17 @@ def resembles(tensor, piece):
 
 
 def test_the_check_for_single_updates_would_see_plain_ones(tmp_path):
+    """The same look at what arrives, in a run without masks, finds the parties' models."""
     transport = Phases(tmp_path)
     run, _ = hosted(tmp_path, transport, {**SHORT, "secure_aggregation": False})
     list(run)
     updates = [answer["update"]["state"] for _, _, answer in transport.answers
                if answer.get("update")]  # fmt: skip
-    flat = torch.cat([updates[0][n].flatten() for n in sorted(updates[0])]).double()
-    assert resembles(flat * 3 + 1, flat)
+    first, last = (torch.cat([u[n].flatten() for n in sorted(u)]).double()
+                   for u in (updates[0], updates[-1]))  # fmt: skip
+    assert resembles(first, last)  # two models that learned from the same start
+    noise = torch.randn(len(first), generator=torch.Generator().manual_seed(0)).double()
+    assert not resembles(noise, first)
 
 
 def test_a_masked_run_with_noise_tells_the_epsilon_of_the_sum(tmp_path):
