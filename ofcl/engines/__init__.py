@@ -3,6 +3,9 @@
 local       all clients in this process: the oracle for the others
 outcomes    the measurements that a client's work on a GPU leaves behind, read later
 remote      clients elsewhere, by requests and replies (`messages`) over a `Channel`
+channel     carries requests and replies; the seam to a network
+standing    where each client of a run stands, and the next request to it
+intake      reads answers: the gate, the quarantine, what a client told before
 responder   answers requests for one client, wherever it runs, and saves its state first
 gate        checks every answer before the server does anything with it
 quarantine  leaves out clients whose answers are rejected again and again

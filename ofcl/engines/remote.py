@@ -10,47 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import torch
 
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.channel import Channel
 from ofcl.engines.gate import Gate
+from ofcl.engines.intake import Intake
 from ofcl.engines.messages import (
     Reply,
     Request,
-    Status,
     Step,
     pack_update,
-    unpack_reply,
     unpack_update,
 )
 from ofcl.engines.quarantine import Quarantine
-from ofcl.engines.rejection import Rejected
+from ofcl.engines.standing import Standing
 from ofcl.errors import OfclError
 from ofcl.events import Appeared, Event, Learned, from_json, to_json
 from ofcl.models.head import width
 from ofcl.secure_sum.server_sum import ServerSum
 from ofcl.state import State, Tensors
 from ofcl.update import Update
-
-
-class Channel(Protocol):
-    """Carries requests to clients in other processes, and brings back their answers."""
-
-    def exchange(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
-        """Sends requests to clients, and waits for their answers.
-
-        Args:
-            requests: The requests by the numbers of the clients.
-
-        Returns:
-            The answers (packed replies) that came in time, by the numbers of the clients.
-        """
-
-    def close(self) -> None:
-        """Ends the channel: no request will be sent any more."""
 
 
 class RemoteEngine:
@@ -99,17 +81,13 @@ class RemoteEngine:
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
-        self.clients, self._channel, self._run = clients, channel, run
-        self._min_clients, self._gate, self._save, self._tell = min_clients, gate, save, tell
+        self.clients, self._channel = clients, channel
+        self._min_clients, self._save, self._tell = min_clients, save, tell
         self._vocabulary, self._hand_out, self._summing = vocabulary, hand_out, summing
         self._over = False  # whether the final model has been handed out
         self._names = list(names) or [f"client {number}" for number in range(clients)]
-        self._exchange = 0  # exchanges that are over
-        self._status: list[Status] = ["learning"] * clients
-        self._steps: list[list[Step]] = [[] for _ in range(clients)]  # to take before learning
-        self._seen = [0] * clients  # the exchange of each client's last answer
-        self._handed: Tensors = {}
-        self._task = 0  # the task that the clients were last asked to begin
+        self._standing = Standing(run, clients)
+        self._intake = Intake(self._names, gate, quarantine, tell)
         self._updates: dict[int, Update] = {}  # of the clients that wait
         self._device = torch.device("cpu")  # the server's
         self._outputs = 0  # of the global model's head
@@ -117,9 +95,7 @@ class RemoteEngine:
         self._released = 0
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
-        self._quarantine, self._readmitted, self._watch = quarantine, readmitted, watch
-        self._known: dict[int, tuple[int, str]] = {}  # mini-batches and data of each client
-        self._told_lost: set[int] = set()
+        self._readmitted, self._watch = readmitted, watch
         self._leave_out_gone()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
@@ -138,19 +114,19 @@ class RemoteEngine:
         self._device = next(iter(global_model.values())).device
         self._outputs = width(global_model)
         yield from self._exchanges(global_model)
-        if all(status == "finished" for status in self._status):
+        if self._standing.all_finished:
             self._hand_out_final(global_model)
             yield from self._take_events()
 
     def _exchanges(self, global_model: Tensors) -> Iterator[Event]:
         """Makes exchanges until clients have come as far as `learn` says; yields their events."""
-        while learning := self._at("learning"):
+        while learning := self._standing.at("learning"):
             absent = self._ask(learning, global_model)
             yield from self._take_events()
             # Clients whose streams have nothing now have answered, too: they are still learning,
             # and are asked again with the others.
-            enough = len(self._at("waiting")) >= self._min_clients
-            all_done = not absent and not self._at("learning")
+            enough = len(self.waiting()) >= self._min_clients
+            all_done = not absent and not self._standing.at("learning")
             if enough or all_done:
                 self._waited_for = []
                 return
@@ -175,13 +151,10 @@ class RemoteEngine:
         Returns:
             The numbers of the clients that have not answered, or whose answers were rejected.
         """
-        self._save()
-        requests = {client: self._request(client, global_model, then) for client in clients}
-        answers = self._channel.exchange(requests)
-        self._exchange += 1
-        absent, losses = [], []
-        for client in clients:
-            reply = self._read(answers.get(client), requests[client], client)
+        standing = self._standing
+        requests = {client: standing.request(client, global_model, then) for client in clients}
+        losses, absent = [], []
+        for client, reply in self._replies(requests, self._channel.exchange):
             if reply is None:
                 absent.append(client)
             else:
@@ -189,10 +162,27 @@ class RemoteEngine:
                 losses += _loss_of(reply)
         self._watch(losses)
         self._leave_out_gone()
-        absent = [client for client in absent if self._status[client] != "finished"]
-        for client in absent:  # whatever it missed, it goes on from the newest model
-            self._steps[client] = ["take", *self._steps[client][1:]]
+        absent = [client for client in absent if standing.status[client] != "finished"]
+        for client in absent:
+            standing.missed(client)
         return absent
+
+    def _replies(
+        self,
+        requests: Mapping[int, Request],
+        exchange: Callable[[Mapping[int, Request]], Mapping[int, State]],
+    ) -> Iterator[tuple[int, Reply | None]]:
+        """Saves, makes an exchange, and gives each client's reply; None: it has sent no good one.
+
+        Args:
+            requests: The requests by the numbers of the clients.
+            exchange: Sends them, and gives the answers.
+        """
+        self._save()
+        answers = exchange(requests)
+        self._standing.exchange += 1
+        for client, request in requests.items():
+            yield client, self._intake.read(answers.get(client), request, client)
 
     def _hand_out_final(self, model: Tensors) -> None:
         """Sends the final global model to clients that finished before the run was over.
@@ -206,16 +196,10 @@ class RemoteEngine:
         clients = [client for client in range(self.clients) if client not in self._gone]
         if self._hand_out is None or self._over or not clients:
             return
-        self._save()
-        number = self._exchange + 1
-        requests = {
-            client: Request(self._run, number, (), model, task=self._task, seen=self._seen[client])
-            for client in clients
-        }
-        answers = self._hand_out(requests)
-        self._exchange, self._over, missed = number, True, []
-        for client in clients:
-            reply = self._read(answers.get(client), requests[client], client)
+        requests = {client: self._standing.final_request(client, model) for client in clients}
+        missed = []
+        for client, reply in self._replies(requests, self._hand_out):
+            self._over = True
             if reply is None:
                 missed.append(self._names[client])
             else:
@@ -223,75 +207,9 @@ class RemoteEngine:
         if missed:
             self._tell(f"the final model has not reached {', '.join(missed)}")
 
-    def _request(self, client: int, model: Tensors, then: Sequence[Step]) -> Request:
-        """Makes the next request to a client, with the global model (`model`)."""
-        steps = (*self._steps[client], *then)
-        handed = self._handed if "begin-task" in steps else {}
-        return Request(self._run, self._exchange + 1, steps, model, handed, task=self._task,
-                       seen=self._seen[client])  # fmt: skip
-
-    def _read(self, answer: State | None, request: Request, client: int) -> Reply | None:
-        """Reads the answer of a client.
-
-        Args:
-            answer: The answer; None: the client has not answered.
-            request: The request that was sent to the client.
-            client: The number of the client.
-
-        Returns:
-            The reply; None if there is no answer, or the gate has rejected it.
-        """
-        if answer is None:
-            return None
-        if self._gate is None:
-            return unpack_reply(answer)
-        try:
-            reply = self._gate.passed(answer, request, client)
-        except Rejected as error:
-            self._tell(f"rejected what {self._names[client]} has sent: {error}")
-            if self._quarantine is not None and self._quarantine.rejected(client):
-                self._tell(
-                    f"{self._names[client]} is in quarantine: it is not asked any more. When "
-                    "it is mended: ofcl federation start FOLDER --resume --readmit "
-                    f"{self._names[client]}"
-                )
-            return None
-        if self._quarantine is not None:
-            self._quarantine.passed(client)
-        return self._compared(reply)
-
-    def _compared(self, reply: Reply) -> Reply | None:
-        """Compares a reply with what the client has told before; tells the user what is odd.
-
-        Returns:
-            The reply; None if the client has lost its state and waits for its owner's decision.
-        """
-        client, name = reply.client, self._names[reply.client]
-        learned, data = self._known.get(client, (0, ""))
-        if reply.status == "lost":
-            if client not in self._told_lost:
-                self._told_lost.add(client)
-                self._tell(
-                    f"{name} has {reply.learned} mini-batches of the {learned} it has told of: "
-                    "its state is lost or runs elsewhere, too. It decides (--accept-loss)"
-                )
-            return None
-        self._told_lost.discard(client)
-        if reply.status == "asking":
-            return reply
-        if reply.learned < learned:
-            lost = learned - reply.learned
-            self._tell(f"{name} goes on without {lost} mini-batches that it has told of before")
-        if data and reply.data and data != reply.data:
-            self._tell(f"{name} learns from other data than before")
-        self._known[client] = reply.learned, reply.data or data
-        return reply
-
     def _note(self, reply: Reply) -> None:
         """Notes what a reply says: the client's status, its events, labels and update."""
-        if reply.status != "asking":  # then it is asked for the same again
-            self._status[reply.client], self._steps[reply.client] = reply.status, []
-            self._seen[reply.client] = reply.exchange
+        self._standing.note(reply)
         self._released = max(self._released, reply.released)
         self._events += reply.events
         for label in reply.labels:
@@ -306,17 +224,13 @@ class RemoteEngine:
         while self._events:
             yield self._events.pop(0)
 
-    def _at(self, status: Status) -> list[int]:
-        """Lists the numbers of the clients with this status."""
-        return [client for client in range(self.clients) if self._status[client] == status]
-
     def waiting(self) -> list[int]:
         """Lists the numbers of the clients that have reached a communication point."""
-        return self._at("waiting")
+        return self._standing.at("waiting")
 
     def between_tasks(self) -> list[int]:
         """Lists the numbers of the clients that have ended a task and wait for all the others."""
-        return self._at("between-tasks")
+        return self._standing.at("between-tasks")
 
     def updates(self, clients: Sequence[int]) -> list[Update]:
         """Gives the updates of some clients, in their order, on the server's device.
@@ -353,24 +267,16 @@ class RemoteEngine:
 
     def _ask_sum(self, steps: Mapping[int, State], summing: ServerSum) -> list[int]:
         """Makes one exchange of a secure sum; gives the numbers of those that did not answer."""
-        self._save()
-        number = self._exchange + 1
-        requests = {
-            client: Request(self._run, number, ("sum",), {}, task=self._task,
-                            seen=self._seen[client], sum=step)
-            for client, step in steps.items()
-        }  # fmt: skip
-        answers = self._channel.exchange(requests)
-        self._exchange, absent = number, []
-        for client in steps:
-            reply = self._read(answers.get(client), requests[client], client)
+        requests = {k: self._standing.sum_request(k, step) for k, step in steps.items()}
+        absent = []
+        for client, reply in self._replies(requests, self._channel.exchange):
             try:
                 if reply is not None:
                     summing.take(client, reply.sum)
                     self._note(reply)
                     continue
             except OfclError as error:
-                self._tell(f"rejected what {self._names[client]} has sent: {error}")
+                self._intake.reject(client, error)
             absent.append(client)
         return absent
 
@@ -406,10 +312,10 @@ class RemoteEngine:
         """
         for client in self.between_tasks():
             if client in clients:
-                self._steps[client].append("take")
+                self._standing.next_step(client, "take")
         for client in self.waiting():
-            self._steps[client].append("take" if client in clients else "go-on")
-            self._status[client] = "learning"
+            self._standing.next_step(client, "take" if client in clients else "go-on")
+            self._standing.status[client] = "learning"
             self._updates.pop(client, None)
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
@@ -421,10 +327,8 @@ class RemoteEngine:
             handed: The tensors that the server's part of the method hands out for the next task;
                 empty if the method has no such part.
         """
-        self._handed, self._task = handed, self._task + 1
+        self._standing.begin_task(clients, handed)
         for client in clients:
-            self._steps[client].append("begin-task")
-            self._status[client] = "learning"
             self._updates.pop(client, None)
         self._leave_out_gone()
 
@@ -439,19 +343,13 @@ class RemoteEngine:
     def state(self) -> State:
         """Gives the state of the exchanges, for a checkpoint; clients keep their own state."""
         return {
-            "exchange": self._exchange,
-            "status": list(self._status),
-            "steps": [list(steps) for steps in self._steps],
-            "seen": list(self._seen),
+            **self._standing.state(),
+            **self._intake.state(),
             "released": self._released,
-            "handed": self._handed,
-            "task": self._task,
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._events],
             "over": self._over,
             "summing": self._summing.state() if self._summing is not None else None,
-            "known": [[client, *told] for client, told in self._known.items()],
-            "quarantine": sorted(self._quarantine.members) if self._quarantine else [],
         }
 
     def load_state(self, state: State) -> None:
@@ -460,28 +358,21 @@ class RemoteEngine:
         Args:
             state: The state that `state` gave.
         """
-        self._exchange, self._handed = int(state["exchange"]), state["handed"]
-        self._task, self._over = int(state["task"]), bool(state.get("over", False))
-        self._status, self._steps = list(state["status"]), [list(s) for s in state["steps"]]
-        self._seen, self._released = list(state["seen"]), int(state["released"])
+        self._standing.load_state(state)
+        self._released, self._over = int(state["released"]), bool(state.get("over", False))
         updates = map(unpack_update, state["updates"])
         self._updates = {update.client: update for update in updates}
         self._events = [from_json(event) for event in state["untold"]]
         if self._summing is not None:
             self._summing.load_state(state["summing"])
-        self._known = {client: (learned, data) for client, learned, data in state.get("known", [])}
-        if self._quarantine is not None:
-            members = set(state.get("quarantine", []))
-            self._quarantine.load(members, self._readmitted)
-            for client in members.intersection(self._readmitted):
-                self._status[client], self._steps[client] = "learning", ["take"]
+        self._standing.readmit(self._intake.load_state(state, self._readmitted))
         self._leave_out_gone()
 
     def _leave_out_gone(self) -> None:
         """Treats clients that are gone as finished; their last updates are not averaged."""
-        quarantined = self._quarantine.members if self._quarantine is not None else ()
-        for client in (*self._gone, *quarantined):
-            self._status[client], self._steps[client] = "finished", []
+        gone = (*self._gone, *self._intake.quarantined)
+        self._standing.leave_out(gone)
+        for client in gone:
             self._updates.pop(client, None)
 
 

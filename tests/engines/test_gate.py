@@ -190,7 +190,7 @@ def test_spoilt_answers_are_rejected_and_named_and_change_nothing(tmp_path, blob
                 for _ in range(150):
                     bad = over_the_wire(answers[0])
                     way = spoil(bad, draw)
-                    assert engine._read(bad, requests[0], 0) is None, way
+                    assert engine._intake.read(bad, requests[0], 0) is None, way
                     spoilt[way] += 1
                 del answers[0]  # the round is without it
             return answers

@@ -204,7 +204,9 @@ def test_a_party_stops_when_its_epsilon_is_spent(tmp_path):
         if any("hospital-c could not answer" in line for line in said):
             break
     assert (
-        Ledger(tmp_path / "hospital-c", parties[2]._source.fingerprint).released(run.engine._run)
+        Ledger(tmp_path / "hospital-c", parties[2]._source.fingerprint).released(
+            run.engine._standing.run
+        )
         == 2
     )
 

@@ -121,7 +121,7 @@ def test_the_final_model_may_have_a_class_that_came_after_the_partys_end(tmp_pat
     transport = InProcess(members(tmp_path))
     run, _ = hosted(tmp_path, transport, FEW)
     list(run)
-    later = Request(run.engine._run, 99, (), grown(run.server.model, 11, 0))
+    later = Request(run.engine._standing.run, 99, (), grown(run.server.model, 11, 0))
     terms = replace(run.engine._channel._terms(), labels=(*run.labels, "new"))
     message = {"request": pack_request(later), "terms": courier.pack(terms)}
     answer = transport.members[0].answer(over_the_wire(message))
@@ -289,7 +289,7 @@ def test_a_model_that_cannot_be_is_refused_before_anything_is_written(tmp_path):
 
 
 def first_request(run):
-    return run.engine._request(0, run.server.model, ())
+    return run.engine._standing.request(0, run.server.model)
 
 
 def terms_of(run):
