@@ -19,7 +19,8 @@ from ofcl.experiment import Run
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.server_process import default_host, run_server
-from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.server_side.settings_of_run import run_settings
+from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import ServerFolder, load_server
 from ofcl.federation.transport_choice import open_transport
 from ofcl.settings import files as settings_files

@@ -7,7 +7,7 @@ import pytest
 from ofcl import OfclError, make_settings
 from ofcl.engines.rejection import Rejected
 from ofcl.federation.party_side.own_data import open_source
-from ofcl.federation.server_side.stage import run_settings
+from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.terms import (
     Samples,
     agree,

@@ -14,7 +14,8 @@ from ofcl import Run, make_settings
 from ofcl.cli import federation_commands as federation
 from ofcl.evaluation.results import summarise
 from ofcl.events import Learned
-from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.server_side.settings_of_run import run_settings
+from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.setup.keys import make_party_key
 from ofcl.federation.setup.organiser import create

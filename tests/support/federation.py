@@ -9,7 +9,8 @@ from ofcl.engines.local import LocalEngine
 from ofcl.experiment import Run
 from ofcl.federation.party_side.member import Member
 from ofcl.federation.party_side.own_data import open_source
-from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.server_side.settings_of_run import run_settings
+from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.transport import Delivery
 from tests.support.remote import over_the_wire

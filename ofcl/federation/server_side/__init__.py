@@ -3,6 +3,9 @@
 server_process     starts the server: one function below `ofcl federation server`
 enrolment          keeps the parties' keys enrolled, and tells who comes and goes
 stage              a run between parties, as `experiment` drives it
+settings_of_run    the settings of a run between parties, and for how many
+agreement          the labels and the form of samples on which a run's parties agree
+checks_of_answers  what the server does with answers: the gate, secure sums, a spoilt model
 courier            asks parties and waits for their answers, over any `Transport`
 label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered

@@ -9,7 +9,8 @@ from ofcl.events import Round
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.server_side.exchange import ASK_AGAIN
-from ofcl.federation.server_side.stage import FederationStage, run_settings
+from ofcl.federation.server_side.settings_of_run import run_settings
+from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.terms import (
     Introduction,
     pack,
