@@ -22,6 +22,7 @@ from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import ServerFolder, load_server
+from ofcl.federation.setup.organiser import ensure_signing_key
 from ofcl.federation.transport_choice import open_transport
 from ofcl.settings import files as settings_files
 from ofcl.settings.schema import Settings
@@ -86,6 +87,8 @@ def start(
             made = _settings(here, settings, set_ or [])
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
+        if remark := ensure_signing_key(folder):
+            warn(remark)
         transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
         with contextlib.closing(transport):
             stage = FederationStage(

@@ -22,7 +22,7 @@ from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_command import resume, run
 from ofcl.cli.serve_command import serve_model
 from ofcl.cli.show_command import show
-from ofcl.cli.terminal import err_console, say
+from ofcl.cli.terminal import say
 from ofcl.errors import OfclError
 from ofcl.experiment import Interrupted
 from ofcl.version import __version__
@@ -69,7 +69,7 @@ def main() -> None:
     try:
         app()
     except Interrupted as stop:
-        err_console.print(str(stop), highlight=False, soft_wrap=True)
+        say(str(stop))
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -130,7 +130,9 @@ def complete(
     if not directory.started():
         return drive(Run(settings, out=path, load=load), quiet, track)
     check_same(directory, settings)
-    return directory.result() or drive(Run.resume(path, tell=warn, load=load), quiet, track)
+    return directory.result() or drive(
+        Run.resume(path, tell=warn, load=load, ray=settings.ray), quiet, track
+    )
 
 
 def check_same(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from ofcl.errors import printable
+
 out_console = Console()
 err_console = Console(stderr=True)
 
@@ -24,15 +26,3 @@ def warn(text: str) -> None:
         text: The warning, without the word "warning".
     """
     say(f"warning: {text}")
-
-
-def printable(text: str) -> str:
-    """Replaces letters that a terminal would obey: names of files and labels may be anybody's.
-
-    Args:
-        text: The text; line breaks stay.
-
-    >>> printable(chr(27) + "[2Jcat")
-    '·[2Jcat'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else "·" for c in text)

@@ -17,6 +17,8 @@ Besides names and parameters, the adapters rely on these behaviours:
 - Everything for parties is below `/v1/fleet/`, where a party's key is asked for; everything for the
   process of a run is below `/v1/runtime/`, where the executor's secret or a task's token is asked
   for; the rest, below `/v1/control/`, asks for nothing. The guard depends on it.
+- `fleet_handlers.push_messages` is looked up when a party sends a message, after its key was
+  checked against `request.node`. So `flower_replies` can be put in its place.
 - An answer is handed out once by `PullMessages`, and its content follows in parts.
 - The signed requests of a party carry the time; the server refuses one that is
   `SYSTEM_TIME_TOLERANCE` ahead, or that much and `TIMESTAMP_TOLERANCE` behind.
@@ -61,6 +63,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.simulation": ("run_simulation",),
     "flwr.supercore.constant": ("TaskType",),
     "flwr.supercore.control": ("ControlHttpClient",),
+    "flwr.supercore.error": ("ApiErrorCode", "FlowerError"),
     "flwr.supercore.fab": ("Fab",),
     "flwr.supercore.heartbeat": ("HeartbeatSender", "make_task_heartbeat_fn_http"),
     "flwr.supercore.inflatable.inflatable_object": (
@@ -82,6 +85,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.task_identity": ("TaskIdentity",),
     "flwr.superlink.cli": ("flower_superlink",),
     "flwr.superlink.grid": ("HttpGrid", "InMemoryGrid"),
+    "flwr.superlink.servicer.fleet.fleet_handlers": ("push_messages",),
     "flwr.superlink.main": ("control_router", "create_app", "fleet_router"),
     "flwr.supernode.fleet_http_client": ("FleetHttpClient",),
     "flwr.supernode.node_auth_http_interceptor": ("NodeAuthHttpInterceptor",),
@@ -123,6 +127,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.runtime:RuntimeHttpClient.from_server_address": (
         "server_address", "insecure", "root_certificates", "interceptors",
     ),
+    "flwr.superlink.servicer.fleet.fleet_handlers:push_messages": ("request", "state"),
     "flwr.superlink.grid:HttpGrid": (
         "runtime_api_address", "insecure", "root_certificates", "token",
     ),

@@ -10,7 +10,9 @@ courier            asks parties and waits for their answers, over any `Transport
 label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered
 run_list           one run at a time, and which was the last
+signed_transport   a `Transport` that signs what another one carries
 flower_server      Flower's server in this process, behind a guard
+flower_replies     refuses requests of parties to parties
 flower_control     the administrator's connection to it
 flower_run         starts a run on it, and takes the part of the run's server
 flower_transport   a `Transport` on it

@@ -12,7 +12,7 @@ from ofcl.errors import OfclError
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.server_side.flower_run import start_run, take_task
 from ofcl.federation.transport import Delivery
-from ofcl.state import State
+from ofcl.state import Flat, State
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
@@ -85,7 +85,7 @@ class FlowerTransport:
                 connected[party] = node.activated
         return connected
 
-    def send(self, party: int, content: State) -> str:
+    def send(self, party: int, content: State | Flat) -> str:
         """Sends a message to a party.
 
         Args:

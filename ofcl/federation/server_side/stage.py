@@ -118,6 +118,7 @@ class FederationStage:
             sample_form=lambda: sample_form(samples, dataset),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
+            names=names,
             agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
         )
         engine = RemoteEngine(
