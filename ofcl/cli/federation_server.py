@@ -16,6 +16,7 @@ from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
+from ofcl.federation.server_side.alias_table import load_aliases
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.server_process import default_host, run_server
@@ -92,7 +93,12 @@ def start(
         transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
         with contextlib.closing(transport):
             stage = FederationStage(
-                here.federation, folder, transport, readmitted=_known(here, readmit), back=back
+                here.federation,
+                folder,
+                transport,
+                readmitted=_known(here, readmit),
+                back=back,
+                aliases=load_aliases(folder),
             )
             if last is not None:
                 run = Run.resume(path, tell=say, stage=stage)

@@ -52,6 +52,7 @@ class Request:
         seen: The exchange of this client's last answer that has arrived at the server. The client
             sends the events of later exchanges again.
         sum: For the step `sum`: what the step needs.
+        alone: Whether all others have finished, so that no round will follow.
     """
 
     run: str
@@ -62,6 +63,7 @@ class Request:
     task: int = 0
     seen: int = 0
     sum: State = field(default_factory=dict)
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def pack_request(request: Request) -> State:
         request: The request.
     """
     packed = {**vars(request), "steps": list(request.steps)}
+    if not request.alone:  # parties of earlier versions do not know it
+        del packed["alone"]
     return _without_empty_sum(packed)
 
 

@@ -57,7 +57,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.proto.node_pb2": ("Node",),
     "flwr.proto.runtime_pb2": (
         "AcquireTaskRequest", "PullAppMessagesRequest", "PullTaskInputRequest",
-        "PushTaskOutputRequest",
+        "PushTaskOutputRequest", "SendTaskHeartbeatRequest",
     ),
     "flwr.serverapp": ("Grid", "ServerApp"),
     "flwr.simulation": ("run_simulation",),
@@ -65,7 +65,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.control": ("ControlHttpClient",),
     "flwr.supercore.error": ("ApiErrorCode", "FlowerError"),
     "flwr.supercore.fab": ("Fab",),
-    "flwr.supercore.heartbeat": ("HeartbeatSender", "make_task_heartbeat_fn_http"),
+    "flwr.supercore.heartbeat": ("HeartbeatSender",),
     "flwr.supercore.inflatable.inflatable_object": (
         "get_all_nested_objects", "get_object_tree", "iterate_object_tree",
         "no_object_id_recompute",
@@ -104,7 +104,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "flwr.supercore.fab:Fab": ("hash_str", "content", "verifications"),
     "flwr.supercore.heartbeat:HeartbeatSender": ("heartbeat_fn",),
-    "flwr.supercore.heartbeat:make_task_heartbeat_fn_http": ("client",),
     "flwr.supercore.inflatable.inflatable_protobuf_utils:make_pull_object_fn_protobuf": (
         "pull_object_protobuf", "node", "run_id",
     ),
@@ -153,7 +152,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.heartbeat:HeartbeatSender": ("is_running", "start", "stop"),
     "flwr.supercore.runtime:RuntimeHttpClient": (
         "AcquireTask", "ConfirmMessageReceived", "PullMessages", "PullObject", "PullTaskInput",
-        "PushTaskOutput",
+        "PushTaskOutput", "SendTaskHeartbeat",
     ),
     "flwr.superlink.grid:HttpGrid": (
         "_runtime_client", "close", "push_messages", "run", "set_run",

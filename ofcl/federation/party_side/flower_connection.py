@@ -203,10 +203,25 @@ class FlowerConnection:
             return answer(from_records(message.content))
         except OfclError as error:
             self._tell(f"error: {error}")
+        except OSError as error:  # a disk that is full or gone
+            self._tell(f"error: {error}; the server asks again, and this party goes on then")
         except Exception as error:  # whatever the server has sent, this party stays
             self._tell(f"error: {type(error).__name__}: {error}\n{traceback.format_exc()}")
-        failed()
+        self._note_failure(failed)
         return None
+
+    def _note_failure(self, failed: Callable[[], None]) -> None:
+        """Notes a failure, before the server hears of it; tries until that can be written."""
+        told = False
+        while True:
+            try:
+                failed()
+                return
+            except OfclError as error:
+                if not told:
+                    self._tell(f"error: {error}")
+                told = True
+            self._caller.wait()
 
 
 def pause_after(idle: float) -> float:

@@ -7,6 +7,7 @@ settings_of_run    the settings of a run between parties, and for how many
 agreement          the labels and the form of samples on which a run's parties agree
 checks_of_answers  what the server does with answers: the gate, secure sums, a spoilt model
 courier            asks parties and waits for their answers, over any `Transport`
+alias_table        spellings of one class, joined by the organiser
 label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered
 run_list           one run at a time, and which was the last
