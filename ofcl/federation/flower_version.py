@@ -85,7 +85,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.task_identity": ("TaskIdentity",),
     "flwr.superlink.cli": ("flower_superlink",),
     "flwr.superlink.grid": ("HttpGrid", "InMemoryGrid"),
-    "flwr.superlink.servicer.fleet.fleet_handlers": ("push_messages",),
+    "flwr.superlink.servicer.fleet": ("fleet_handlers",),
     "flwr.superlink.main": ("control_router", "create_app", "fleet_router"),
     "flwr.supernode.fleet_http_client": ("FleetHttpClient",),
     "flwr.supernode.node_auth_http_interceptor": ("NodeAuthHttpInterceptor",),

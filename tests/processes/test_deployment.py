@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from ofcl import Run, make_settings
 from ofcl.cli import federation_commands as federation
 from ofcl.evaluation.results import summarise
-from ofcl.events import Learned
+from ofcl.events import Learned, Round
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.signed_transport import SignedTransport
 from ofcl.federation.server_side.stage import FederationStage
@@ -22,6 +22,7 @@ from ofcl.federation.setup.folders import Federation
 from ofcl.federation.setup.keys import make_party_key
 from ofcl.federation.setup.organiser import create
 from ofcl.federation.signing import Signer
+from ofcl.federation.transport_choice import open_transport
 from ofcl.storage.run_directory import RunDirectory
 from tests.processes.test_flower_simulation import DIGITS
 from tests.support.commands import ofcl
@@ -121,6 +122,32 @@ def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp
     assert post.answers["again", True] > 10  # the same answer once more
     assert post.answers["old", False] > 5  # refused
     assert post.answers["old", True] == 0
+
+
+def test_a_run_that_the_server_has_given_up_goes_on_by_itself(deployed, tmp_path):
+    """As after a pause of more than a minute, when the server refuses the run's token (401)."""
+    from flwr.common.constant import SubStatus
+    from flwr.proto.runtime_pb2 import PushTaskOutputRequest
+
+    settings = {**LONG, "limit": 2, "tasks": 1, "min_clients": 3}
+    transport = open_transport(deployed.server_folder, insecure=False, round_timeout=None)
+    values = {k: v for k, v in settings.items() if k not in ("dataset", "clients")}
+    who, said = deployed.server_folder.federation, []
+    stage = FederationStage(who, deployed.folder, transport)
+    run = Run(run_settings(who, values), stage=stage, tell=said.append)
+    given_up = 0
+    for event in run:
+        if isinstance(event, Round) and not given_up:
+            given_up += 1
+            done = PushTaskOutputRequest(sub_status=SubStatus.COMPLETED, details="")
+            transport._transport._grid._runtime_client.PushTaskOutput(done)
+    local = Run(make_settings(settings))
+    list(local)
+    assert given_up
+    assert transport._transport._opened == 2
+    for name, value in local.server.model.items():
+        assert torch.equal(run.server.model[name], value), name
+    transport.close()
 
 
 def test_status_and_stop_and_resume(deployed, tmp_path):

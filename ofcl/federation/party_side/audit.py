@@ -85,6 +85,6 @@ class Audit:
         except OSError as error:
             raise OfclError(
                 f"the audit file cannot be written ({error}), and nothing leaves this party "
-                f"without it. Make '{self._path}' a file that this account can write to, on a disk with "
-                "room; the party goes on by itself"
+                f"without it. Make '{self._path}' a file that this account can write to, on a "
+                "disk with room; the party goes on by itself"
             ) from None

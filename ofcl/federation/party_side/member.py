@@ -230,8 +230,8 @@ class Member:
                 self._told_spellings.add(label)
                 self._tell(
                     f"your label '{label}' and '{other}' of the run differ in case or spaces "
-                    "alone; they are learned as two classes. Rename yours, or ask the organiser to join "
-                    "them (aliases.toml)"
+                    "alone; they are learned as two classes. Rename yours, or ask the organiser "
+                    "to join them (aliases.toml)"
                 )
 
     def _sum_rules(self) -> SumRules:
