@@ -122,11 +122,10 @@ class Verifier:
 def _digest(flat: Flat, party: str) -> bytes:
     """Computes the digest of a message for a party, which is signed."""
     digest = hashlib.sha256(b"ofcl message 1\n")
-    heads = [[name, str(tensor.dtype), list(tensor.shape)] for name, tensor in flat.tensors.items()]
-    order = sorted(range(len(heads)), key=lambda k: heads[k][0])
-    about = {"party": party, "tree": flat.tree, "tensors": [heads[k] for k in order]}
+    tensors = sorted(flat.tensors.items())
+    heads = [[name, str(tensor.dtype), list(tensor.shape)] for name, tensor in tensors]
+    about = {"party": party, "tree": flat.tree, "tensors": heads}
     digest.update(json.dumps(about, sort_keys=True).encode())
-    tensors = list(flat.tensors.values())
-    for k in order:
-        digest.update(tensors[k].reshape(-1).view(torch.uint8).numpy())
+    for _, tensor in tensors:
+        digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
     return digest.digest()

@@ -129,7 +129,7 @@ def test_a_run_that_the_server_has_given_up_goes_on_by_itself(deployed, tmp_path
     from flwr.common.constant import SubStatus
     from flwr.proto.runtime_pb2 import PushTaskOutputRequest
 
-    settings = {**LONG, "limit": 2, "tasks": 1, "min_clients": 3}
+    settings = {**LONG, "limit": 6, "tasks": 1, "min_clients": 3}
     transport = open_transport(deployed.server_folder, insecure=False, round_timeout=None)
     values = {k: v for k, v in settings.items() if k not in ("dataset", "clients")}
     who, said = deployed.server_folder.federation, []
