@@ -127,5 +127,5 @@ def _digest(flat: Flat, party: str) -> bytes:
     about = {"party": party, "tree": flat.tree, "tensors": heads}
     digest.update(json.dumps(about, sort_keys=True).encode())
     for _, tensor in tensors:
-        digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.digest()

@@ -128,8 +128,8 @@ def serve(
     create: Any = superlink.create_app
     token = server.token()
     superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token, ready)  # type: ignore[assignment]
-    push = replies_only(fleet_handlers.push_messages, tell)
-    fleet_handlers.push_messages = push
+    handlers: Any = fleet_handlers
+    handlers.push_messages = replies_only(handlers.push_messages, tell)
     sys.argv = ["flower-superlink", *_arguments(server, host, insecure)]  # read there alone
     flower_superlink()
 
