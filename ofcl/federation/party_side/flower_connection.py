@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NODE_FILE = "node-id"  # the number that the server knows this party's last process by
 LOOK_AGAIN = 0.1  # seconds between two looks for messages, while messages come
-LOOK_AGAIN_IDLE = 8.0  # seconds between two looks when no message has come for long
+LOOK_AGAIN_IDLE = 10.0  # seconds between two looks when no message has come for long
 PATIENCE = 20.0  # the pause is the time since the last message, divided by this
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 TRIES = 3  # attempts to send an answer
@@ -231,6 +231,6 @@ def pause_after(idle: float) -> float:
         idle: Seconds since the last message.
 
     >>> pause_after(1.0), pause_after(60.0), pause_after(3600.0)
-    (0.1, 3.0, 8.0)
+    (0.1, 3.0, 10.0)
     """
     return min(max(idle / PATIENCE, LOOK_AGAIN), LOOK_AGAIN_IDLE)
