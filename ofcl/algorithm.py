@@ -145,7 +145,7 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
         clients=list(present),
         samples=[update.samples for update in updates],
         bytes_sent=sum(update.nbytes for update in updates),
-        bytes_received=len(present) * nbytes(updates[0].state) if updates else 0,
+        bytes_received=len(present) * server.size(updates),
     )
 
 

@@ -23,6 +23,8 @@ class Update:
             survey (`Client.survey`), which has no tensors of the model.
         sent: The bytes that clients have sent for it, if it is the mean of several clients' updates
             (`secure_sum`); 0: it is a single client's, and its size counts. It never travels.
+        coded: The same tensors in fewer bytes, as they travel (`compression`); empty: the tensors
+            travel as they are.
     """
 
     client: int
@@ -31,13 +33,16 @@ class Update:
     classes: dict[int, int]
     extras: Tensors = field(default_factory=dict)
     sent: int = 0
+    coded: Tensors = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """The size of the message in bytes: its tensors, and eight bytes for every count."""
         if self.sent:
             return self.sent
-        return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
+        return (
+            nbytes(self.coded or self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
+        )
 
 
 def travelling(model: nn.Module, statistics: bool) -> Tensors:

@@ -11,6 +11,7 @@ from ofcl.assembly.dealing import batch_limit, build_reading
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
 from ofcl.client import Barrier, Client, Schedule, Sharing
+from ofcl.compression.codecs import find_codec
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Form, Pattern
 from ofcl.data.live.live_stream import LiveStream
@@ -130,6 +131,7 @@ def build_sharing(settings: Settings) -> Sharing:
         batchnorm=settings.batchnorm,
         privacy=_build_privacy(settings),
         features=settings.classifier == "nearest-mean" and settings.class_counts,
+        codec=find_codec(settings.compress),
     )
 
 

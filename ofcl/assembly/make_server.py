@@ -15,7 +15,10 @@ from ofcl.aggregation import (
 )
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
+from ofcl.compression.codecs import find_codec
+from ofcl.compression.steps import Steps
 from ofcl.data.dataset import Dataset
+from ofcl.engines.coded_models import CodedModels
 from ofcl.methods.learner import ServerPart
 from ofcl.own_parts.lookup import find_part
 from ofcl.safeguards.bounds import Bounds, Report
@@ -51,11 +54,35 @@ def build_server(settings: Settings, dataset: Dataset, report: Report | None = N
         clip_norm=settings.clip_norm,
         bounds=Bounds(settings.update_bound, settings.weight_bound, report) if report else None,
         earlier=EarlierModels() if report else None,
+        steps=build_steps(settings),
         part=part,
         frozen=still,
         surveys=settings.classifier == "nearest-mean",
         seed=settings.seed,
     )
+
+
+def build_steps(settings: Settings) -> Steps | None:
+    """Builds what codes the steps of the global model; None: it travels as it is.
+
+    Args:
+        settings: The run's settings.
+    """
+    codec = find_codec(settings.compress)
+    return Steps(codec, settings.seed) if codec is not None else None
+
+
+def build_coded_models(settings: Settings, server: Server) -> CodedModels | None:
+    """Builds the server's side of coded messages; None: models travel as they are.
+
+    Args:
+        settings: The run's settings.
+        server: The server, whose steps are sent.
+    """
+    codec = find_codec(settings.compress)
+    if codec is None or server.steps is None:
+        return None
+    return CodedModels(codec, server.steps, settings.seed)
 
 
 def build_aggregation(settings: Settings) -> Aggregation:

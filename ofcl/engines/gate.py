@@ -53,6 +53,7 @@ class Gate:
         most_remembered: The most samples that a client may remember; surveys tell their features.
         event_types: The types of events that a client may send.
         masked: Whether updates come by secure sums alone (`ofcl.secure_sum`), never in a reply.
+        coded: Whether updates may come in coded form, too.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Gate:
         most_remembered: int = 10**9,
         event_types: tuple[type[Event], ...] = (Learned, Evaluated),
         masked: bool = False,
+        coded: bool = False,
     ) -> None:
+        self._coded = coded
         self._model, self._known_classes, self._most_samples = model, classes, most_samples
         self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
@@ -181,6 +184,8 @@ class Gate:
         """
         check_same("client of the update", update.client, client)
         check_count("number of samples", update.samples, self._most_samples)
+        if update.coded and not self._coded:
+            raise Rejected("a coded update came, which nobody asked for")
         if update.classes and not self._class_counts:
             raise Rejected("class counts came, which nobody asked for")
         for place, count in update.classes.items():

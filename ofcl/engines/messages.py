@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ofcl.compression.steps import Form
 from ofcl.events import Event, from_json, to_json
 from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
@@ -52,6 +53,7 @@ class Request:
         seen: The exchange of this client's last answer that has arrived at the server. The client
             sends the events of later exchanges again.
         sum: For the step `sum`: what the step needs.
+        form: How the model travels (`compression.steps.Form`).
     """
 
     run: str
@@ -62,6 +64,7 @@ class Request:
     task: int = 0
     seen: int = 0
     sum: State = field(default_factory=dict)
+    form: Form = "whole"
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ def pack_request(request: Request) -> State:
         request: The request.
     """
     packed = {**vars(request), "steps": list(request.steps)}
+    if request.form == "whole":
+        del packed["form"]
     return _without_empty_sum(packed)
 
 
@@ -124,6 +129,8 @@ def pack_reply(reply: Reply) -> Flat:
         reply: The reply.
     """
     update = pack_update(reply.update) if reply.update is not None else None
+    if update is not None and reply.update is not None and reply.update.coded:
+        update["state"] = {}  # the server makes it from the coded one
     events = [to_json(event) for event in reply.events]
     return flatten(_without_empty_sum({**vars(reply), "events": events, "update": update}))
 
@@ -151,7 +158,8 @@ def pack_update(update: Update) -> State:
     Args:
         update: The update.
     """
-    fields = {name: value for name, value in vars(update).items() if name != "sent"}
+    unsent = {"sent"} if update.coded else {"sent", "coded"}
+    fields = {name: value for name, value in vars(update).items() if name not in unsent}
     return {**fields, "classes": [list(item) for item in sorted(update.classes.items())]}
 
 

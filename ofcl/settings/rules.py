@@ -57,6 +57,11 @@ def check_secure_aggregation(settings: Settings) -> None:
             f"shows the server a sum alone, and aggregation = '{settings.aggregation}' needs the "
             "single updates; use fedavg or fedprox"
         )
+    elif settings.compress != "none":
+        reason = (
+            f"adds up masked numbers, and compress = '{settings.compress}' makes numbers that "
+            "cannot be added; use compress = 'none'"
+        )
     elif settings.clip_norm is not None:
         reason = (
             "shows the server no single update that it could clip (clip_norm); dp_clip clips at "

@@ -328,6 +328,12 @@ class Settings(BaseModel):
     clip_norm: float | None = Field(
         None, gt=0, description="the server lets an update go at most so far from its model"
     )
+    compress: str = Field(
+        "none",
+        pattern=r"^(none|fp16|int8|topk:[0-9.]+)$",
+        description="how models travel, as differences to the last global model: none, fp16, int8, "
+        "or topk:SHARE, the largest numbers alone; what is lost is sent later",
+    )
     secure_aggregation: bool = Field(
         False, description="parties: the server sees the sum of their updates, no single one"
     )

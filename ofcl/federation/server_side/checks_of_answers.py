@@ -42,6 +42,7 @@ def make_gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> G
         extras=chosen_method(settings).generative is not None,
         most_remembered=settings.memory,
         masked=settings.secure_aggregation,
+        coded=settings.compress != "none",
     )
 
 
