@@ -117,7 +117,7 @@ class TopK:
             raise ValueError(f"{count} of {total} numbers came; expected a share of {self.share}")
         flat = torch.zeros(total, dtype=first.dtype, device=first.device)
         flat[chosen] = _checked(values, torch.float16, torch.Size([count])).to(flat)
-        parts = flat.split([like[name].numel() for name in sorted(like)])
+        parts = flat.split_with_sizes([like[name].numel() for name in sorted(like)])
         return {
             name: part.reshape(like[name].shape)
             for name, part in zip(sorted(like), parts, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ofcl.compression.codecs import Codec
@@ -89,14 +88,15 @@ class CodedModels:
             models += [] if places else [base]
         return {"models": models, "of_clients": of_clients}
 
-    def load_state(self, state: Mapping[str, State]) -> None:
+    def load_state(self, state: State) -> None:
         """Puts back what `state` gave; the next models travel whole.
 
         Args:
             state: The state; empty: nobody has taken a model.
         """
         self._known = {}
-        models, of_clients = state.get("models", []), state.get("of_clients", {})
+        models: list[Tensors] = state.get("models", [])
+        of_clients: dict[str, int] = state.get("of_clients", {})
         self._bases = {int(client): models[place] for client, place in of_clients.items()}
 
 
