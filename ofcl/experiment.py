@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader, build_reading
 from ofcl.assembly.going_on import read_start
 from ofcl.assembly.inheritance import Data, check_restated, inherited
@@ -19,6 +18,7 @@ from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.start import Start, start_from_json
 from ofcl.assembly.stream_clients import TestSamples
 from ofcl.assembly.versions import made_with
+from ofcl.buffered import loop_of
 from ofcl.bundle.bundle_files import Bundle
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.bundle.trained_model import TrainedModel
@@ -228,7 +228,7 @@ class Run:
         self._record.begin(self._resumed, keep=not self.settings.streams)
         try:
             with stop_requested(self._stop), cpu_threads(self.settings.threads):
-                for event in federate(self.engine, self.server):
+                for event in loop_of(self.engine, self.server):
                     self._record.add(event, time.perf_counter() - started)
                     if isinstance(event, TaskEnded):
                         self._save_pictures(event.task)

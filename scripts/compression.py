@@ -12,7 +12,7 @@ import statistics
 import ofcl
 from ofcl.settings.files import parse_override
 
-CODES = "none,fp16,int8,topk:0.1,topk:0.05,topk:0.01"
+CODES = "none,fp16,int8,int4,topk:0.2,topk:0.1,topk:0.05"
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from ofcl.methods.learner import ServerPart
 from ofcl.own_parts.lookup import find_part
 from ofcl.safeguards.bounds import Bounds, Report
 from ofcl.safeguards.earlier_models import EarlierModels
+from ofcl.safeguards.late_updates import LateUpdates
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.update import frozen, travelling
@@ -54,12 +55,24 @@ def build_server(settings: Settings, dataset: Dataset, report: Report | None = N
         clip_norm=settings.clip_norm,
         bounds=Bounds(settings.update_bound, settings.weight_bound, report) if report else None,
         earlier=EarlierModels() if report else None,
+        late=build_late_updates(settings),
         steps=build_steps(settings),
         part=part,
         frozen=still,
         surveys=settings.classifier == "nearest-mean",
         seed=settings.seed,
     )
+
+
+def build_late_updates(settings: Settings) -> LateUpdates | None:
+    """Builds the buffer of updates that nobody waits for; None: rounds wait.
+
+    Args:
+        settings: The run's settings.
+    """
+    if settings.rounds == "waiting":
+        return None
+    return LateUpdates(settings.buffer, settings.age_power, settings.seed)
 
 
 def build_steps(settings: Settings) -> Steps | None:

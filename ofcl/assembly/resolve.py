@@ -63,7 +63,8 @@ def _closing_round(settings: Settings) -> str:
     Args:
         settings: The run's settings.
     """
-    by_themselves = settings.streams or settings.stagger or settings.engine == "flower"
+    apart = settings.streams or settings.stagger or settings.engine == "flower"
+    by_themselves = apart or settings.rounds == "buffered"
     return "end" if settings.closing_round == "task" and by_themselves else settings.closing_round
 
 

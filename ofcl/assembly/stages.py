@@ -123,6 +123,7 @@ class LocalStage:
             patience=settings.patience,
             pause=hooks.pause,
             events=participants.events,
+            speeds=settings.speeds,
         )
         return Prepared(participants, engine)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from ofcl.errors import OfclError
 from ofcl.state import Tensors
 
-NAMES = "none, fp16, int8, topk:SHARE (such as topk:0.05)"
+NAMES = "none, fp16, int8, int4, topk:SHARE (such as topk:0.05)"
 
 MASK, VALUES = "topk.mask", "topk.values"
 SCALE = ".scale"
@@ -61,27 +61,45 @@ class Half:
         }
 
 
-class Int8:
-    """Codes each number in 8 bits, as a multiple of a scale that its tensor has (`int8`)."""
+@dataclass(frozen=True)
+class Integers:
+    """Codes each number as a small integer, times a scale that its tensor has (`int8`, `int4`).
+
+    Args:
+        bits: The bits of an integer: 8, or 4, of which two share a byte.
+    """
+
+    bits: int
+
+    @property
+    def most(self) -> int:
+        """The largest integer."""
+        return 2 ** (self.bits - 1) - 1
 
     def encode(self, values: Tensors) -> Tensors:
-        """Divides by a 127th of the largest number of each tensor, and rounds."""
+        """Divides by a share of the largest number of each tensor, and rounds."""
         coded: Tensors = {}
         for name, value in values.items():
-            most = value.abs().amax() if value.numel() else value.new_zeros(())
-            scale = torch.where(most > 0, most / 127, torch.ones_like(most))
-            coded[name] = (value / scale).round().clamp(-127, 127).to(torch.int8)
+            largest = value.abs().amax() if value.numel() else value.new_zeros(())
+            scale = torch.where(largest > 0, largest / self.most, torch.ones_like(largest))
+            whole = (value / scale).round().clamp(-self.most, self.most).to(torch.int8)
+            coded[name] = whole if self.bits == 8 else _paired(whole)
             coded[name + SCALE] = scale.reshape(1)
         return coded
 
     def decode(self, coded: Tensors, like: Tensors) -> Tensors:
         """Multiplies by the scales."""
         _check_names(coded, {name + end for name in like for end in ("", SCALE)})
-        return {
-            name: _checked(coded[name], torch.int8, value.shape).to(value)
-            * _checked(coded[name + SCALE], torch.float32, torch.Size([1])).to(value)
-            for name, value in like.items()
-        }
+        decoded: Tensors = {}
+        for name, value in like.items():
+            scale = _checked(coded[name + SCALE], torch.float32, torch.Size([1])).to(value)
+            if self.bits == 8:
+                whole = _checked(coded[name], torch.int8, value.shape)
+            else:
+                pairs = torch.Size([math.ceil(value.numel() / 2)])
+                whole = _single(_checked(coded[name], torch.uint8, pairs), value.shape)
+            decoded[name] = whole.to(value) * scale
+        return decoded
 
 
 @dataclass(frozen=True)
@@ -143,8 +161,8 @@ def find_codec(name: str) -> Codec | None:
         return None
     if name == "fp16":
         return Half()
-    if name == "int8":
-        return Int8()
+    if name in ("int8", "int4"):
+        return Integers(int(name[3:]))
     kind, _, share = name.partition(":")
     try:
         if kind == "topk" and 0 < float(share) <= 1:
@@ -168,6 +186,19 @@ def _checked(tensor: Tensor, dtype: torch.dtype, shape: torch.Size) -> Tensor:
             f"expected {dtype} of shape {tuple(shape)}"
         )
     return tensor
+
+
+def _paired(whole: Tensor) -> Tensor:
+    """Packs integers from −7 to 7 into bytes, two in each: (⌈n / 2⌉,)."""
+    shifted = (whole.flatten() + 8).to(torch.uint8)  # 1 to 15
+    padded = torch.nn.functional.pad(shifted, (0, len(shifted) % 2))
+    return padded[0::2] | (padded[1::2] << 4)
+
+
+def _single(pairs: Tensor, shape: torch.Size) -> Tensor:
+    """Unpacks what `_paired` gave into integers of a shape."""
+    both = torch.stack([pairs & 15, pairs >> 4], dim=1).flatten()[: math.prod(shape)]
+    return (both.to(torch.int8) - 8).reshape(shape)
 
 
 _BITS = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8)

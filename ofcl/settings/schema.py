@@ -330,9 +330,9 @@ class Settings(BaseModel):
     )
     compress: str = Field(
         "none",
-        pattern=r"^(none|fp16|int8|topk:[0-9.]+)$",
+        pattern=r"^(none|fp16|int8|int4|topk:[0-9.]+)$",
         description="how models travel, as differences to the last global model: none, fp16, int8, "
-        "or topk:SHARE, the largest numbers alone; what is lost is sent later",
+        "int4, or topk:SHARE, the largest numbers alone; what is lost is sent later",
     )
     secure_aggregation: bool = Field(
         False, description="parties: the server sees the sum of their updates, no single one"
@@ -377,6 +377,20 @@ class Settings(BaseModel):
         "none",
         description="a round of all clients before they are tested: none, at the end of each task, "
         "or at the end of their streams",
+    )
+    rounds: Literal["waiting", "buffered"] = Field(
+        "waiting",
+        description="a round waits for all clients, or nobody waits: the server averages when "
+        "`buffer` updates have come, and each client goes on at once from the newest model",
+    )
+    buffer: int = Field(2, ge=1, description="rounds = buffered: updates that make a round")
+    age_power: float = Field(
+        0.5, ge=0, description="rounds = buffered: an update counts (1 + age) to minus this power"
+    )
+    speeds: tuple[float, ...] = Field(
+        (),
+        description="rounds = buffered, on one machine: how long a mini-batch takes each client; "
+        "unset: all alike",
     )
     min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
     round_timeout: float | None = Field(
@@ -436,6 +450,13 @@ class Settings(BaseModel):
     def _whole_path(cls, value: str | None) -> str | None:
         """Makes the data folder absolute, so that a run is resumed from any other folder."""
         return None if value is None else str(Path(value).expanduser().absolute())
+
+    @field_validator("speeds", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: Any) -> tuple[float, ...]:
+        """Turns a list of numbers, or a text with commas between them, into numbers."""
+        items = value if isinstance(value, list | tuple) else str(value).split(",")
+        return tuple(float(item) for item in items if str(item).strip())
 
     @field_validator("augment", mode="before")
     @classmethod

@@ -3,20 +3,27 @@
 import pytest
 import torch
 
-from ofcl.compression.codecs import Half, Int8, TopK, find_codec
+from ofcl.compression.codecs import Half, Integers, TopK, find_codec
 from ofcl.errors import OfclError
 
+INT8 = Integers(8)
 VALUES = {"a": torch.tensor([[1.0, -0.5], [0.25, 0.001]]), "b": torch.tensor([-4.0, 3.0, 0.0])}
-CODECS = [Half(), Int8(), TopK(0.4)]
+CODECS = [Half(), INT8, Integers(4), TopK(0.4)]
 
 
 def test_int8_has_a_scale_for_each_tensor():
-    coded = Int8().encode(VALUES)
+    coded = INT8.encode(VALUES)
     assert coded["b.scale"].item() == pytest.approx(4 / 127)
     assert coded["b"].tolist() == [-127, 95, 0]  # 3 / (4 / 127) = 95.25
     assert coded["a"].tolist() == [[127, -64], [32, 0]]  # -63.5 rounds to even
-    decoded = Int8().decode(coded, VALUES)
+    decoded = INT8.decode(coded, VALUES)
     assert decoded["b"].tolist() == pytest.approx([-4, 95 * 4 / 127, 0])
+
+
+def test_int4_puts_two_numbers_into_a_byte():
+    coded = Integers(4).encode(VALUES)
+    assert coded["b"].tolist() == [1 | 13 << 4, 8]  # -7, 5, 0, each 8 more; then nothing
+    assert Integers(4).decode(coded, VALUES)["b"].tolist() == pytest.approx([-4, 20 / 7, 0])
 
 
 def test_top_k_takes_the_largest_of_all_tensors():
@@ -59,7 +66,7 @@ def test_more_numbers_than_the_share_are_refused():
         TopK(0.4).decode(TopK(1.0).encode(VALUES), VALUES)
 
 
-@pytest.mark.parametrize("name", ["int4", "topk", "topk:0", "topk:2", "topk:x"])
+@pytest.mark.parametrize("name", ["int2", "topk", "topk:0", "topk:2", "topk:x"])
 def test_an_unknown_codec_is_named(name):
-    with pytest.raises(OfclError, match="expected one of none, fp16, int8, topk"):
+    with pytest.raises(OfclError, match="expected one of none, fp16, int8, int4, topk"):
         find_codec(name)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ofcl.compression.codecs import Half, Int8, TopK
+from ofcl.compression.codecs import Half, Integers, TopK
 from ofcl.compression.differences import BASE, Differences, OtherBase, decoded
 from ofcl.compression.steps import Steps
 from ofcl.models.head import grown
@@ -19,7 +19,8 @@ def model(seed, classes=3):
     }
 
 
-CODECS = [Half(), Int8(), TopK(0.3)]
+INT8 = Integers(8)
+CODECS = [Half(), INT8, Integers(4), TopK(0.3)]
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=str)
@@ -51,7 +52,7 @@ def test_what_is_lost_comes_with_the_next_differences():
 
 
 def test_nothing_is_lost_by_a_sender_that_goes_on_with_its_own_model():
-    differences, base, new = Differences(Int8(), seed=7), model(0), model(1)
+    differences, base, new = Differences(INT8, seed=7), model(0), model(1)
     first = differences.code(new, base).model
     again = differences.code(new, base).model  # nobody took the first one
     assert all(torch.equal(again[name], first[name]) for name in first)
@@ -61,37 +62,37 @@ def test_nothing_is_lost_by_a_sender_that_goes_on_with_its_own_model():
 
 def test_a_head_that_has_grown_is_coded_from_outputs_that_both_sides_draw():
     base, new = model(0), grown(model(1), 5, 7)
-    differences = Differences(Int8(), seed=7)
+    differences = Differences(INT8, seed=7)
     differences.code(model(2), base)
     differences.settle()  # something is lost before the head grows
     coded = differences.code(new, base)
-    received = decoded(coded.tensors, base, Int8(), seed=7)
+    received = decoded(coded.tensors, base, INT8, seed=7)
     assert received["head.weight"].shape == (5, 5)
     assert torch.equal(received["head.weight"], coded.model["head.weight"])
 
 
 def test_another_base_is_noticed():
-    coded = Differences(Int8(), seed=7).code(model(1), model(0))
+    coded = Differences(INT8, seed=7).code(model(1), model(0))
     with pytest.raises(OtherBase):
-        decoded(coded.tensors, model(2), Int8(), seed=7)
+        decoded(coded.tensors, model(2), INT8, seed=7)
 
 
 @pytest.mark.parametrize("about", [
     torch.zeros(2), torch.tensor([1]), torch.tensor([0, 10**9]), torch.tensor([0, 1]),
 ])  # fmt: skip
 def test_a_head_that_cannot_be_is_refused_before_it_is_made(about):
-    coded = Differences(Int8(), seed=7).code(model(1), model(0))
+    coded = Differences(INT8, seed=7).code(model(1), model(0))
     with pytest.raises((ValueError, OtherBase)):
-        decoded({**coded.tensors, BASE: about}, model(0), Int8(), seed=7)
+        decoded({**coded.tensors, BASE: about}, model(0), INT8, seed=7)
 
 
 def test_a_step_is_for_those_who_have_the_model_before():
-    steps, old = Steps(Int8(), seed=7), model(0)
+    steps, old = Steps(INT8, seed=7), model(0)
     new = steps.taken(model(1), old)
     assert steps.form(dict(old), new) == "step"
     assert steps.form(dict(new), new) == "same"
     assert steps.form({}, new) == steps.form(model(0), new) == "whole"
-    received = decoded(steps.tensors, old, Int8(), seed=7)
+    received = decoded(steps.tensors, old, INT8, seed=7)
     assert all(torch.equal(received[name], new[name]) for name in new)
     gone_back = {**new, "w": old["w"]}
     assert steps.form(dict(old), gone_back) == "whole"
