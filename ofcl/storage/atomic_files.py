@@ -11,6 +11,8 @@ from safetensors import SafetensorError
 
 from ofcl.errors import OfclError
 
+WINDOWS = os.name == "nt"
+
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a text file that is never half written: a crash leaves the old file or the new one.
@@ -46,9 +48,9 @@ def sync(path: Path) -> None:
     Args:
         path: The path of the file or folder.
     """
-    if os.name == "nt" and path.is_dir():
+    if WINDOWS and path.is_dir():
         return
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

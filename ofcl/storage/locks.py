@@ -87,4 +87,4 @@ def _lock_of(path: Path) -> FileLock:
             raise OfclError(f"'{path}' is a link; delete it, and look what put it there")
         if not stat.S_ISREG(about.st_mode):
             raise OfclError(f"'{path}' is no plain file; delete it, and look what put it there")
-    return FileLock(path, mode=0o644, thread_local=False)
+    return FileLock(path, thread_local=False)

@@ -6,6 +6,7 @@ import logging
 import os
 from pathlib import Path
 
+WINDOWS = os.name == "nt"
 LOG = logging.getLogger(__name__)
 
 
@@ -17,7 +18,7 @@ def others_can_read(path: Path) -> bool:
     Args:
         path: The file.
     """
-    if os.name == "nt":
+    if WINDOWS:
         LOG.warning(
             "whether others can read '%s' is not checked on Windows; to be sure: icacls \"%s\" "
             "/inheritance:r /grant:r \"%%USERNAME%%:F\"", path, path,

@@ -13,6 +13,7 @@ from ofcl.data.options import Reading
 from ofcl.errors import OfclError
 from ofcl.state import State
 
+WINDOWS = os.name == "nt"
 SOURCE = "standard input"
 CHUNK = 65536  # bytes that are read of a pipe at once
 
@@ -35,7 +36,7 @@ class JsonLines:
     def __init__(self, file: IO[bytes], how: Reading, task: str | None = None) -> None:
         self._file, self._how, self._task = file, how, task
         self.rereads = file.seekable()
-        if os.name == "nt" and not self.rereads:
+        if WINDOWS and not self.rereads:
             raise OfclError(
                 "a pipe cannot be learned from on Windows; write the lines to files in a folder "
                 "and learn from --stream watch:FOLDER, or give a file: ofcl run --stream - < FILE"
