@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import ofcl
 from ofcl import JsonLines, OfclError
 from ofcl.assembly.resolve import find_device
 from ofcl.compute.devices import to_device, wide
@@ -21,6 +22,16 @@ from tests.support import without_posix
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "tests" / "support" / "without_posix.py"
+
+
+def test_libraries_are_told_to_report_nothing():
+    asked = {name: os.environ[name] for name in ("HF_HUB_DISABLE_TELEMETRY",
+             "MLFLOW_DISABLE_TELEMETRY", "WANDB_ERROR_REPORTING")}  # fmt: skip
+    assert list(asked.values()) == ["1", "true", "false"]
+
+
+def test_the_citation_names_the_version():
+    assert f"\nversion: {ofcl.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def at_import(tree):
@@ -69,6 +80,7 @@ def test_a_lock_is_held_by_one_and_freed(tmp_path):
         assert locks.try_lock(tmp_path / "lock") is None
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there that tests do not have")
 @pytest.mark.parametrize("kind", ["symbolic", "hard"])
 def test_a_lock_that_leads_to_another_file_is_refused(tmp_path, kind):
     victim = tmp_path / "victim"
@@ -82,6 +94,7 @@ def test_a_lock_that_leads_to_another_file_is_refused(tmp_path, kind):
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes mean nothing there")
 def test_on_windows_nobody_is_told_that_a_key_is_private(tmp_path, monkeypatch, caplog):
     key = tmp_path / "key"
     key.write_text("secret")
