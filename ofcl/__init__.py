@@ -64,8 +64,8 @@ __all__ = [
     "run",
 ]
 
-# Libraries that are imported where they are needed send reports about their use unless they are told
-# not to. Who wants that sets these variables.
+# Libraries that are imported where they are needed report their use unless they are told not to.
+# Who wants that sets these variables.
 for _name, _value in (
     ("HF_HUB_DISABLE_TELEMETRY", "1"),
     ("MLFLOW_DISABLE_TELEMETRY", "true"),

@@ -26,7 +26,8 @@ BIN = "Scripts" if os.name == "nt" else "bin"
 RUN = ["run", "--dataset", "digits", "--model", "mlp", "--clients", "2", "--limit", "2", "--tasks",
        "2", "--out", "run", "-q"]  # fmt: skip
 TABLE = "import csv; w = csv.writer(open('rows.csv', 'w', newline='')); " \
-        "w.writerow(['x', 'z', 'y']); w.writerows([n % 7, n % 2, 'ab'[n % 2]] for n in range(60))"  # fmt: skip
+        "w.writerow(['x', 'z', 'y']); " \
+        "w.writerows([n % 7, n % 2, 'ab'[n % 2]] for n in range(60))"  # fmt: skip
 TEXTS = TABLE.replace(
     "n % 7, n % 2, 'ab'[n % 2]", "n, ('good ', 'bad ')[n % 2] * (n % 5 + 1), 'ab'[n % 2]"
 )
@@ -45,7 +46,8 @@ TRIES = {
     "text": [TEXTS, "run --dataset rows.csv --label y --text z --embedder minilm --out texts -q"],
     "vision": ["import timm; timm.create_model('resnet18')", "list models"],
     "hub": ["import datasets, huggingface_hub, pyarrow; import pyarrow.parquet as p; p.write_table("
-            "pyarrow.table({'x': [n % 7 for n in range(60)], 'y': list('ab' * 30)}), 'rows.parquet')", "run --dataset rows.parquet --label y --out rows -q"],
+            "pyarrow.table({'x': list(range(60)), 'y': list('ab' * 30)}), 'rows.parquet')",
+            "run --dataset rows.parquet --label y --out rows -q"],
     "excel": ["import openpyxl as o; b = o.Workbook(); b.active.append(['x', 'y']); "
               "[b.active.append([n % 7, 'ab'[n % 2]]) for n in range(60)]; b.save('rows.xlsx')",
               "run --dataset rows.xlsx --label y --out rows -q"],

@@ -101,7 +101,7 @@ def test_on_windows_nobody_is_told_that_a_key_is_private(tmp_path, monkeypatch, 
     key.chmod(0o644)
     assert private_files.others_can_read(key)
     monkeypatch.setattr(private_files, "WINDOWS", True)
-    logging.getLogger("ofcl").propagate = True  # a command before may have set it
+    monkeypatch.setattr(logging.getLogger("ofcl"), "propagate", True)  # a command may have set it
     assert not private_files.others_can_read(key)
     assert "is not checked on Windows" in caplog.text
 
