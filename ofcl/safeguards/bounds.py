@@ -129,7 +129,7 @@ def _length(state: Tensors, model: Tensors) -> float:
 
 def _pulled_back(state: Tensors, model: Tensors, limit: float) -> Tensors:
     """Pulls a model back towards another one, to a distance (`limit`)."""
-    wide = {name: wide(value) for name, value in state.items()}
+    given = {name: wide(value) for name, value in state.items()}
     start = {name: wide(model[name]) for name in state}
-    near = clipped(wide, start, limit)
+    near = clipped(given, start, limit)
     return {name: near[name].to(state[name]) for name in state}
