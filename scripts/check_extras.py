@@ -31,11 +31,12 @@ TABLE = "import csv; w = csv.writer(open('rows.csv', 'w', newline='')); " \
 TEXTS = TABLE.replace(
     "n % 7, n % 2, 'ab'[n % 2]", "n, ('good ', 'bad ')[n % 2] * (n % 5 + 1), 'ab'[n % 2]"
 )
-SERVE = """import threading, urllib.request, time, sys, subprocess
-p = subprocess.Popen([sys.executable, '-m', 'ofcl.cli.main', 'serve', 'run', '--port', '8765'])
+SERVE = """import socket, subprocess, sys, time, urllib.request
+with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
+p = subprocess.Popen([sys.executable, '-m', 'ofcl.cli.main', 'serve', 'run', '--port', port])
 for _ in range(300):
     try:
-        print(urllib.request.urlopen('http://127.0.0.1:8765/health').status); break
+        print(urllib.request.urlopen(f'http://127.0.0.1:{port}/health').status); break
     except OSError:
         time.sleep(0.2)
 else: raise SystemExit('the service does not answer')
