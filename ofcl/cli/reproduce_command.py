@@ -12,9 +12,10 @@ from rich.table import Table
 
 from ofcl.assembly.dealing import Loader
 from ofcl.cli.progress import track
-from ofcl.cli.run_loop import check_same, complete
+from ofcl.cli.run_loop import complete
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.errors import OfclError
+from ofcl.jobs.opening import check_same
 from ofcl.report import figures
 from ofcl.reproduce import paper, plan, verdicts
 from ofcl.reproduce.toy import draw_toy, make_toy

@@ -38,6 +38,10 @@ START = "start.json"
 CLIENTS_RUN = "run"  # the name of the run in the folders of clients in other processes
 
 
+class InUse(OfclError):
+    """Raised when another process has locked a run."""
+
+
 class RunDirectory:
     """The files of one run.
 
@@ -185,7 +189,7 @@ class RunDirectory:
             The lock file; closing it unlocks the run.
 
         Raises:
-            OfclError: If another process has locked the run.
+            InUse: If another process has locked the run.
         """
         with explained(self.path):
             file = open_lock(self.path / "lock")
@@ -193,7 +197,7 @@ class RunDirectory:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.close()
-                raise OfclError(f"'{self.path}' is in use by another process") from None
+                raise InUse(f"'{self.path}' is in use by another process") from None
             return file
 
     # Events
