@@ -41,6 +41,7 @@ class JobBars:
 
     def __init__(self, total: int, bars: Bars) -> None:
         self._bars, self._rows = bars, dict[str, int]()
+        self._told = set[str]()  # lines that several runs have in common are printed once
         self._all = bars.add_task("all runs", total=total)
 
     def show(self, name: str, work: Work, report: Report) -> None:
@@ -57,7 +58,8 @@ class JobBars:
                     self._rows[name] = self._bars.add_task(printable(name))
                 self._bars.update(self._rows[name], total=report.all_batches,  # type: ignore[arg-type]
                                   completed=report.batches)  # fmt: skip
-            case Told():
+            case Told() if report.line not in self._told:
+                self._told.add(report.line)
                 self._print(f"{name}: {report.line}")
             case Ended():
                 if (row := self._rows.pop(name, None)) is not None:
@@ -81,6 +83,7 @@ class JobLines:
     def __init__(self, total: int, console: Console) -> None:
         self._total, self._console, self._ended = total, console, 0
         self._going, self._printed = dict[str, Progress](), time.monotonic()
+        self._told = set[str]()  # lines that several runs have in common are printed once
 
     def show(self, name: str, work: Work, report: Report) -> None:
         """Prints a line if a run has ended or half a minute has passed.
@@ -96,7 +99,8 @@ class JobLines:
                 if time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
                     self._print("; ".join(f"{n}: {p.batches}/{p.all_batches} mini-batches"
                                           for n, p in self._going.items()))  # fmt: skip
-            case Told():
+            case Told() if report.line not in self._told:
+                self._told.add(report.line)
                 self._print(f"{name}: {report.line}")
             case Ended():
                 self._going.pop(name, None)
