@@ -96,8 +96,8 @@ def make(work: Work, orders: Orders, load: Loader, send: Send) -> Ended:
             orders.begin(opened)
             _follow(opened, send)
         return Ended("finished")
-    except Interrupted as stop:
-        return Ended("stopped", str(stop))
+    except Interrupted:
+        return Ended("stopped")
     except OfclError as error:
         begun = RunDirectory(work.path).started()
         return Ended("failed" if begun else "refused", " ".join(str(error).splitlines()))

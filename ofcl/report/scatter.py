@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ofcl.report import figures
@@ -86,3 +87,50 @@ def numbers_of_points(x: str, y: str, groups: Mapping[str, Sequence[Point]]) -> 
         for point in some
     ]
     return Numbers(["point", x, y], rows)
+
+
+def panels_of_points(
+    panels: Mapping[str, Sequence[Point]], *, x: str, y: str, columns: int = 2
+) -> Figure:
+    """Draws points in several panels, with a logarithmic x axis, for a file of its own.
+
+    Args:
+        panels: The points by the title of their panel.
+        x: The name of the x axes.
+        y: The name of the y axes.
+        columns: The number of panels side by side.
+    """
+    from matplotlib.figure import Figure
+
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 3.2 * lines), layout="constrained")
+    grid = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (title, some) in zip(grid, panels.items(), strict=False):
+        axes.scatter([p.x for p in some], [p.y for p in some], s=18, color=figures.COLOURS[0])
+        for point in some:
+            axes.annotate(short(point.name), (point.x, point.y), xytext=(3, 3),
+                          textcoords="offset points", fontsize=7, parse_math=False)  # fmt: skip
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_minor_formatter(_plain)
+        axes.tick_params(labelsize=7, which="both")
+        axes.set_title(title, fontsize=9)
+        axes.set_xlabel(x, fontsize=8)
+        axes.set_ylabel(y, fontsize=8)
+    return figure
+
+
+def save_svg(figure: Figure, path: Path) -> None:
+    """Saves a figure as SVG; the same figure gives the same file.
+
+    Args:
+        figure: The figure.
+        path: The path of the file.
+    """
+    import matplotlib as mpl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": path.stem}), figures.any_letters():
+        figure.savefig(path, format="svg", metadata={"Date": None})

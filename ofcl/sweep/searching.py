@@ -112,7 +112,8 @@ class Search:
                 return
             for work, report in self._pool.reports(SECONDS_BETWEEN_LOOKS):
                 candidate = self._working[work]
-                yield f"{candidate.name}, seed {work.settings.seed}", work, report
+                named = f"{candidate.name}, seed {work.settings.seed}"
+                yield named, work, _explained(candidate, report)
                 self._hear(work, candidate, report)
 
     def _wait(self, number: int, values: dict[str, Value]) -> None:
@@ -194,3 +195,10 @@ class Search:
             self.default_problem = reason
         else:
             self._trials.give_up(candidate.number, reason)
+
+
+def _explained(candidate: Candidate, report: Report) -> Report:
+    """Adds the reason to the report of a run that was stopped early."""
+    if candidate.behind and isinstance(report, Ended) and report.outcome == "stopped":
+        return Ended("stopped", "it lags behind the others")
+    return report
