@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ofcl.assembly.resolve import find_device
 from ofcl.cli.reproduced_runs import make_at_once, name_of, tell_plan
 from ofcl.cli.several_runs import check_failures
 from ofcl.cli.terminal import out_console, warn
@@ -21,6 +22,7 @@ from ofcl.settings.layers import make_settings
 from ofcl.storage.atomic_files import write_whole
 
 REFUSALS = "field-refusals.json"
+_ELSEWHERE = ("device", "data_root")  # settings that change no figure but the seconds
 
 
 def reproduce_field(
@@ -56,6 +58,7 @@ def reproduce_field(
     protocols = PROTOCOLS if protocol is None else (protocol,)
     for name in protocols:
         make_settings({"protocol": name})  # an unknown one is refused before anything else
+    find_device(str(further.get("device", "auto")))  # one that is not there is no method's refusal
     number, places = seeds or SEEDS, read_places(data)
     chosen = contests(number, protocols, out, further, places, only)
     all_jobs = [job for contest in chosen for job in contest.jobs]
@@ -71,15 +74,33 @@ def reproduce_field(
     # The pages have the whole field: `only` is about what is run now.
     whole = contests(number, PROTOCOLS if protocol is None else protocols, out, further, places)
     tables = [make_table(_fitting(c), _refusals_of(c, refusals)) for c in whole]
-    for path in field_page.save_pages(tables, _command(number, protocol), out, page):
+    command = _command(number, protocol, further, places)
+    for path in field_page.save_pages(tables, command, out, page):
         out_console.print(str(path), highlight=False, soft_wrap=True, markup=False)
     _show(tables)
     check_failures({w: e for w, e in ended.items() if e.outcome != "refused"}, name_of)
 
 
-def _command(seeds: int, protocol: str | None) -> str:
-    """Writes the command that makes the pages again."""
-    return f"ofcl reproduce field --seeds {seeds}" + (f" --protocol {protocol}" if protocol else "")
+def _command(
+    seeds: int,
+    protocol: str | None,
+    further: Mapping[str, Any],
+    places: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Writes the command that makes the pages again, without the folders of this machine.
+
+    Args:
+        seeds: How many seeds.
+        protocol: The name of one protocol; None: both.
+        further: Settings for all runs.
+        places: Settings of single datasets.
+    """
+    parts = [f"ofcl reproduce field --seeds {seeds}"]
+    parts += [f"--protocol {protocol}"] if protocol else []
+    parts += [f"--set {name}={value}" for name, value in further.items() if name not in _ELSEWHERE]
+    parts += [f"--data {name}={Path(place['dataset']).name}" for name, place in places.items()
+              if "dataset" in place]  # fmt: skip
+    return " ".join(parts)
 
 
 def _not_refused(work: Work, ended: Mapping[Work, Ended]) -> bool:

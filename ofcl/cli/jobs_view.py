@@ -64,7 +64,7 @@ class JobBars:
             case Ended():
                 if (row := self._rows.pop(name, None)) is not None:
                     self._bars.remove_task(row)  # type: ignore[arg-type]
-                self._bars.advance(self._all)  # type: ignore[arg-type]
+                self._bars.advance(self._all)
                 self._print(end_of_run(name, work, report))
 
     def _print(self, text: str) -> None:

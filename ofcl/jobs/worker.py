@@ -24,7 +24,7 @@ from ofcl.events import Evaluated
 from ofcl.experiment import Interrupted, Run
 from ofcl.jobs.opening import open_run
 from ofcl.jobs.tally import Tally
-from ofcl.jobs.work import Ended, Progress, Report, Told, Work, report_to_line, work_from
+from ofcl.jobs.work import Ended, Outcome, Progress, Report, Told, Work, report_to_line, work_from
 from ofcl.storage.run_directory import RunDirectory
 
 SECONDS_BETWEEN_REPORTS = 0.25
@@ -41,8 +41,8 @@ class Orders:
 
     def __init__(self, lines: IO[str]) -> None:
         self._lines, self._waiting = lines, queue.SimpleQueue[Work]()
-        self._lock, self._run, self._stopped = threading.Lock(), None, False
-        self._run: Run | None
+        self._lock, self._stopped = threading.Lock(), False
+        self._run: Run | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> Work:
@@ -100,7 +100,9 @@ def make(work: Work, orders: Orders, load: Loader, send: Send) -> Ended:
         return Ended("stopped")
     except OfclError as error:
         begun = RunDirectory(work.path).started()
-        return Ended("failed" if begun else "refused", " ".join(str(error).splitlines()))
+        disk = isinstance(error.__cause__, OSError)  # full, or not to be written to
+        outcome: Outcome = "failed" if begun or disk else "refused"
+        return Ended(outcome, " ".join(str(error).splitlines()))
     except Exception as error:  # the other runs go on
         traceback.print_exc()
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -26,9 +26,10 @@ ABOUT = [
     "client remembers of samples at the end of a run.",
     "Ranks are by A, on the seeds that all methods of a table have; 95 % intervals are from a "
     "bootstrap over seeds, those of differences over seeds and clients.",
-    "The last column has what Serra & Buettner (ICLR 2025) report with the same data, number of "
-    "clients and memory, from their released code; empty: we know of no figure for a comparable "
-    "setting (one pass, several clients).",
+    "The last column has what Serra & Buettner (ICLR 2025) report with the same dataset, number of "
+    "clients and memory, from their released code (texts embedded by e5-small-v2); empty: we know "
+    "of no figure for a comparable setting (one pass, several clients), or other settings or data "
+    "were given.",
 ]
 
 

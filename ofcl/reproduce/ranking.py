@@ -88,4 +88,5 @@ def _places(values: np.ndarray) -> np.ndarray:
     """
     above = (values[None] > values[:, None]).sum(axis=1)
     level = (values[None] == values[:, None]).sum(axis=1)
-    return above + (level + 1) / 2
+    places: np.ndarray = above + (level + 1) / 2
+    return places

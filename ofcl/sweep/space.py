@@ -44,7 +44,8 @@ class Choices:
         Args:
             trial: The trial; one that has a value already keeps it.
         """
-        chosen: Value = trial.suggest_categorical(self.name, list(self.values))
+        chosen = trial.suggest_categorical(self.name, list(self.values))
+        assert chosen is not None
         return chosen
 
     def tried(self) -> tuple[Value, ...]:

@@ -46,6 +46,7 @@ def test_datasets_may_lie_elsewhere(tmp_path):
     chosen = suite(tmp_path, "cifar10,kc-cell/er/sound", places=places)
     first, second = (contest.jobs[0].settings for contest in chosen)
     assert (first.dataset, first.data_root) == ("cifar10", str(tmp_path))
+    assert [c.jobs[0].cell.A is None for c in chosen] == [False, True]
     assert (second.dataset, second.tasks, second.class_order) == (str(file), 4, "size")
     for wrong in ("mnist=x", "cifar10", f"cifar10={tmp_path / 'nowhere'}"):
         with pytest.raises(OfclError, match="--data"):
