@@ -105,7 +105,7 @@ def run(
         str | None, typer.Option(help="Several runs, one after the other or --jobs at once: 0,1,2.")
     ] = None,
     jobs: Jobs = 1,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     engine: Annotated[
         str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
     ] = None,
