@@ -36,6 +36,10 @@ def start_from_bundle(path: str | Path) -> Start:
         settings["embedder"] = form.embedder.model
     if isinstance(form, ImageForm) and form.embedder is not None and form.embedder.name == LITE0:
         settings["embedder"] = LITE0
+    if (
+        isinstance(form, ImageForm) and form.embedder is not None
+    ):  # a bundle of an earlier version does not say it
+        settings["features"] = "standardised" if form.feature_mean else "unit"
     return Start(
         name=str(path),
         digest=model_digest(tensors),

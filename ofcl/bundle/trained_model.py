@@ -244,7 +244,11 @@ class TrainedModel:
         if isinstance(form, TextForm):
             return torch.from_numpy(self._vectors(decoded, form)).to(self.device)
         if isinstance(form, ImageForm) and form.embedder is not None:
-            return torch.from_numpy(self._features(decoded, form.embedder)).to(self.device)
+            vectors = self._features(decoded, form.embedder)
+            if form.feature_mean:
+                scaling = Standardisation(np.array(form.feature_mean), np.array(form.feature_scale))
+                vectors = scaling(vectors)
+            return torch.from_numpy(vectors).to(self.device)
         if isinstance(form, ImageForm):
             images = torch.from_numpy(np.ascontiguousarray(decoded)).to(self.device)
             mean, std = (torch.tensor(v, device=self.device).view(-1, 1, 1)

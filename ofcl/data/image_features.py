@@ -13,7 +13,7 @@ from ofcl.data.files.embeddings import CHUNK, embed_images
 from ofcl.data.files.image_embedders import ImageEmbedder
 from ofcl.data.files.images import ImageReader
 from ofcl.data.options import Progress, no_progress
-from ofcl.data.sample_forms import ImageForm
+from ofcl.data.sample_forms import ImageForm, embedded_form
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,6 @@ class ImageFeatures:
 
     def form(self) -> ImageForm:
         """Describes the images, so that others can be read and embedded in the same way."""
-        channels, height, width = self.shape
-        grey = (0.0,) * channels, (1.0,) * channels  # the embedder normalises, nobody else
         white = self.read.largest if self.read is not None else 0.0
         resized = self.read is not None
-        return ImageForm((channels, height, width), *grey, resized, white, self.embedder)
+        return embedded_form(self.embedder, self.shape, resized=resized, white=white)
