@@ -39,12 +39,12 @@ def free_port():
 class Deployment:
     """Processes by name; what each of them says is in a file of its name.
 
-    `prepare` is called in each of them before anything else.
+    `prepare` is called in each of them before anything else. `modules` are imported once for all.
     """
 
-    def __init__(self, folder, prepare=look_less_often):
+    def __init__(self, folder, prepare=look_less_often, modules=()):
         self._prepare = prepare
-        preload("flwr.superlink.main", "flwr.superlink.cli")
+        preload("flwr.superlink.main", "flwr.superlink.cli", *modules)
         self.folder, self.logs = folder / "federation", folder
         create(self.folder, Federation("trial", PARTIES, ("127.0.0.1",), free_port()))
         self.server_folder = load_server(self.folder)
