@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ofcl.assembly.start import Start, model_digest
 from ofcl.bundle.bundle_files import read_bundle
+from ofcl.data.files.embedder_networks import LITE0
 from ofcl.data.files.embedders import EMBEDDERS
-from ofcl.data.files.image_embedders import LITE0
 from ofcl.data.sample_forms import ImageForm, TextForm
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings

@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from ofcl.bundle.description import Description
 from ofcl.bundle.given_samples import collect, decode
 from ofcl.compute.batching import forward_size
+from ofcl.data.files.embedder_networks import LITE0
 from ofcl.data.files.embedders import EMBEDDERS, Embedder, Encode, find_embedder, load_encoder
 from ofcl.data.files.embeddings import embed, embed_images
 from ofcl.data.files.image_embedders import (
-    LITE0,
     ImageEmbedder,
-    encode_images,
     find_image_embedder,
     load_image_embedder,
 )
+from ofcl.data.files.image_encoding import encode_images
 from ofcl.data.options import Progress, no_progress
 from ofcl.data.sample_forms import ImageForm, TableForm, TextForm
 from ofcl.data.standardisation import Standardisation

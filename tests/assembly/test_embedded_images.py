@@ -16,7 +16,10 @@ from ofcl.storage.run_directory import RunDirectory
 from tests.assembly.test_going_on import assert_equal_runs, finish
 from tests.support.embedded_images import SMALL, pictures, weights_file, write_arrays, write_files
 
-pytestmark = pytest.mark.skipif(find_spec("timm") is None, reason="needs timm")
+pytestmark = [
+    pytest.mark.skipif(find_spec("timm") is None, reason="needs timm"),
+    pytest.mark.xdist_group("timm"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,9 @@ pytestmark = [
 ]
 
 PARTS = {"model": "two-layers", "method": "surprised", "loss": "smooth"}
-RUN = {**PARTS, "protocol": "sound", "memory": 12, "burn_in": 0, "q": 1, "batch_size": 4,
-       "lr": 0.003, "tasks": 2, "min_clients": 2, "closing_round": "end", "round_timeout": 30.0}  # fmt: skip
+RUN = {**PARTS, "protocol": "sound", "memory": 12, "burn_in": 0, "q": 2, "batch_size": 8,
+       "lr": 0.003, "tasks": 2, "min_clients": 2, "closing_round": "end",
+       "round_timeout": 30.0}  # fmt: skip
 ALLOW = ("--set", "allow=two-layers,surprised,smooth")
 
 
@@ -34,7 +35,7 @@ def test_parts_and_embedded_images_between_real_parties_that_are_killed(tmp_path
     def client(who, *more):
         data = tmp_path / who / "data.npz"
         if not data.exists():
-            write_arrays(data, 40, 4, seed=PARTIES.index(who))
+            write_arrays(data, 96, 4, seed=PARTIES.index(who))
         deployment.spawn(who, "client", deployment.folder / who, "--dataset", data, "--embedder",
                          names[who], "--set", f"data_root={tmp_path / who}", *more)  # fmt: skip
 
