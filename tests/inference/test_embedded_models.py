@@ -40,7 +40,7 @@ def test_it_is_evaluated_asked_and_served_with_images(learned, tmp_path):
 
     code, out, problem = command("evaluate", run, "--embedder", name, "--json", "-")
     assert code == 0, problem
-    assert 100 * json.loads(out)["accuracy"] == pytest.approx(RunDirectory(run).result().global_A)
+    assert json.loads(out)["accuracy"] == pytest.approx(RunDirectory(run).result().global_A)
 
     code, out, problem = command("predict", run, folder / "scans", "--embedder", name)
     assert code == 0, problem
