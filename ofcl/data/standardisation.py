@@ -70,7 +70,7 @@ class Standardisation:
         Args:
             rows: The rows (n, columns) with 32 bits.
         """
-        parts = [torch.from_numpy(self(part.numpy())) for part in rows.split(ROWS_AT_ONCE)]
+        parts = [torch.from_numpy(self(part.numpy())) for part in torch.split(rows, ROWS_AT_ONCE)]
         return torch.cat(parts)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
