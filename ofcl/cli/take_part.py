@@ -39,7 +39,7 @@ def client(
         str | None, typer.Option(help="Texts and images: the embedder, the same at all parties.")
     ] = None,
     test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     no_class_counts: Annotated[
         bool,
         typer.Option("--no-class-counts", help="Never tell how many samples of a class there are."),
