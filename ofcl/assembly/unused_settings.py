@@ -52,8 +52,16 @@ def _conditions(
             kind == "image" or embeds_images(settings.embedder), ("image_size",),
         ),
         "embedders of images": (embeds_images(settings.embedder), ("features",)),
-        "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
+        "a contrastive term (contrast above 0)": (
+            settings.contrast > 0 or settings.method == "scr", ("temperature",),
+        ),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
+        "method = 'der'": (settings.method == "der", ("der_alpha", "der_beta")),
+        "method = 'mir'": (settings.method == "mir", ("mir_candidates",)),
+        "method = 'gdumb'": (settings.method == "gdumb", ("fitting_epochs",)),
+        "method = 'lwf'": (settings.method == "lwf", ("lwf_weight",)),
+        "method = 'ewc'": (settings.method == "ewc", ("ewc_weight",)),
+        "methods lwf, icarl and ewc": (settings.method in ("lwf", "icarl", "ewc"), ("moment",)),
         "method = 'mfcl'": (
             settings.method == "mfcl", ("synthetic", "generator_steps", "generator_labels"),
         ),
