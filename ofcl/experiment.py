@@ -47,6 +47,7 @@ from ofcl.storage.locks import Lock
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
+from ofcl.update import network_alone
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
 
@@ -262,7 +263,7 @@ class Run:
             learned_together = self.server.round > 0
             self._models.save_at_the_end()
             server = self.server
-            whole = server.model | server.prototypes | server.frozen
+            whole = network_alone(server.model) | server.prototypes | server.frozen
             model = whole if learned_together else None
             self.directory.save_result(self.result(), model)
 
@@ -302,6 +303,10 @@ class Run:
         if not self._models.usable():
             raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle(), trusted=True)
+
+    def stop(self) -> None:
+        """Asks the run to stop after this mini-batch, as Ctrl-C does; any thread may call it."""
+        self._stop.set()
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""

@@ -97,8 +97,8 @@ def build_barrier(settings: Settings) -> Barrier:
         case "end":
             return "at-end"
         case "none":
-            generative = chosen_method(settings).generative is not None
-            return "after-test" if generative else "none"
+            meets = chosen_method(settings).server_part is not None
+            return "after-test" if meets else "none"
 
 
 def build_schedule(settings: Settings) -> Schedule:
@@ -277,6 +277,7 @@ def build_live_stream(
         window=settings.window if standardise else None,
         device=find_device(settings.device),
         normalisation=normalisation,
+        feature_window=settings.window if settings.features == "standardised" else None,
     )
     on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"
     waits = settings.on_bad == "wait"

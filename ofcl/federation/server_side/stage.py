@@ -7,6 +7,7 @@ decides which class each label is.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 
 from ofcl.assembly.checks import check_run, check_settings
@@ -115,10 +116,10 @@ class FederationStage:
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
-            sample_form=lambda: sample_form(samples, dataset),
+            sample_form=lambda: sample_form(samples, dataset, settings),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
-            agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
+            agreed={"run": agreement.run, "base": agreement.base, "samples": asdict(samples)},
         )
         engine = RemoteEngine(
             settings.clients,
