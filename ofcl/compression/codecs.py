@@ -44,6 +44,7 @@ class Codec(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class Half:
     """Codes each number in 16 bits (`fp16`)."""
 
