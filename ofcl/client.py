@@ -261,9 +261,12 @@ class Client:
             The evaluation on all tasks so far; None if the client waits before its test.
         """
         if self._waits_before_test():
+            self.learner.before_test()
             self.learner.end_task()
             self.between_tasks = True
             return None
+        if not self._closed:
+            self.learner.before_test()
         self._seen.append(sorted(self._classes))
         model = self._predicting(self._prototypes if self._is_global else {})
         test = self._held_out.test.hits(model, self._seen)

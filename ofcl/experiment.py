@@ -46,6 +46,7 @@ from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
+from ofcl.update import network_alone
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
 
@@ -261,7 +262,7 @@ class Run:
             learned_together = self.server.round > 0
             self._models.save_at_the_end()
             server = self.server
-            whole = server.model | server.prototypes | server.frozen
+            whole = network_alone(server.model) | server.prototypes | server.frozen
             model = whole if learned_together else None
             self.directory.save_result(self.result(), model)
 

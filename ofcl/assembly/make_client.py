@@ -96,8 +96,8 @@ def build_barrier(settings: Settings) -> Barrier:
         case "end":
             return "at-end"
         case "none":
-            generative = chosen_method(settings).generative is not None
-            return "after-test" if generative else "none"
+            meets = chosen_method(settings).server_part is not None
+            return "after-test" if meets else "none"
 
 
 def build_schedule(settings: Settings) -> Schedule:

@@ -1,4 +1,4 @@
-"""From settings to the server: the initial model, how it averages, a generative method's part."""
+"""From settings to the server: the initial model, how it averages, a method's part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ofcl.update import frozen, travelling
 
 
 def build_server(settings: Settings, dataset: Dataset, report: Report | None = None) -> Server:
-    """Builds the server with the initial model and, for a generative method, its part.
+    """Builds the server with the initial model and, if the method has one, its part.
 
     Args:
         settings: The run's settings, resolved.
@@ -38,8 +38,8 @@ def build_server(settings: Settings, dataset: Dataset, report: Report | None = N
     # Before a method's part, which may freeze the model.
     initial, still = travelling(model, statistics=True), frozen(model)
     part: ServerPart | None = None
-    if (generative := chosen_method(settings).generative) is not None:
-        part = generative.server(generative_parts(settings, dataset, model, "server"))
+    if (make_part := chosen_method(settings).server_part) is not None:
+        part = make_part(generative_parts(settings, dataset, model, "server"))
     return Server(
         initial,
         aggregate=build_aggregation(settings),

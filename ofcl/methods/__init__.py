@@ -1,9 +1,10 @@
 """The methods: how a client learns from a mini-batch, and which samples it remembers.
 
-The methods with a memory share one learner (`replay`) and differ only in the policy of their memory
-(`policies`). The generative methods have a learner and a part at the server of their own
-(`generative`); `learner` is the contract of both. A new method is a function in `policies`, or
-files in `generative`, and a line in `METHODS`. `nearest_mean` is another classifier than the head.
+Most methods share one learner (`replay`). Some differ in the policy of their memory alone
+(`policies`); others add parts to the learner (`additions`), one file each (`field`). The generative
+methods have a learner and a part at the server of their own (`generative`); `learner` is the
+contract of all. A new method is a function in `policies`, or a file in `field`, or files in
+`generative`, and a line in `METHODS`. `nearest_mean` is another classifier than the head.
 
 May import `memory`, `uncertainty`, `models`, `data` and what is below them.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from torch import nn
 
 from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
@@ -25,7 +28,7 @@ from ofcl.methods.generative import (
     mfcl_server,
 )
 from ofcl.methods.learner import Learner, ServerPart
-from ofcl.methods.parts import GenerativeParts, PolicyParts
+from ofcl.methods.parts import GenerativeParts, LearnerParts, PolicyParts
 from ofcl.models import ACGAN_NAME
 from ofcl.own_parts.lookup import find_part
 
@@ -57,12 +60,29 @@ class Method:
         policy: Makes the policy of the method's memory; None: it has no memory.
         generative: The parts of a method that makes images; None: it makes none.
         score: The name of the score by which the memory keeps samples; None: by no score.
+        learner: Makes the method's learner for a client; None: replay as it is.
+        companion: Takes a model and makes a module that is added to it, under the name `companion`.
+            Its tensors travel and are averaged as the model's are, at every client and the server;
+            buffers called `head_weight` and `head_bias` grow with the head. None: nothing is added.
+        server: Makes the method's part at the server; None: the server averages alone. Clients of
+            such a method send tensors besides the model (`Learner.sends`).
+        sends: The things that leave a client besides the network's tensors, in a few words; empty:
+            nothing else does.
     """
 
     summary: str
     policy: Callable[[PolicyParts], Policy] | None = None
     generative: Generative | None = None
     score: str | None = None
+    learner: Callable[[LearnerParts], Learner] | None = None
+    companion: Callable[[nn.Module], nn.Module] | None = None
+    server: Callable[[GenerativeParts], ServerPart] | None = None
+    sends: str = ""
+
+    @property
+    def server_part(self) -> Callable[[GenerativeParts], ServerPart] | None:
+        """Makes the method's part at the server, of a generative method or another; often None."""
+        return self.server if self.generative is None else self.generative.server
 
 
 def scored(summary: str, score: str) -> Method:

@@ -1,4 +1,4 @@
-"""The parts that methods are made from: those of a memory policy, those of a generative method."""
+"""The parts that methods are made from: of a memory policy, a learner, a generative method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ofcl.memory.memory import Memory
 from ofcl.memory.policy import Rekey
+from ofcl.methods.losses import Loss
+from ofcl.methods.replay import Replay
 from ofcl.uncertainty.change import Change
 from ofcl.uncertainty.scorer import Scorer
 
@@ -41,6 +44,51 @@ class PolicyParts:
     beta: float = -0.5
     scale: Literal["raw", "rank"] = "raw"
     seed: int = 0
+
+
+Moment = Literal["task", "round"]
+"""When the last global model becomes the teacher or the anchor of a method: as a task ends, or
+after every round."""
+
+
+@dataclass(frozen=True)
+class LearnerParts:
+    """The parts that a method's learner is made from, at one client.
+
+    Args:
+        replay: Makes the learner that the methods with a memory share; its keyword arguments are
+            fields of `Replay`, in place of those that the run's settings give.
+        model: The client's model, with its companion if the method has one.
+        make_optimizer: Makes an optimiser of the model.
+        memory: The client's memory; None: the method has no policy.
+        loss: The run's loss.
+        generator: A random generator for the method's own draws.
+        temperature: The temperature of a contrastive loss.
+        moment: When the last global model becomes a teacher or an anchor.
+        der_alpha: DER++: the weight of the squared distance from remembered logits.
+        der_beta: DER++: the weight of the loss of replayed samples.
+        mir_candidates: MIR: the samples among which it chooses.
+        fitting_epochs: GDumb: passes over the memory at an evaluation.
+        batch_size: Samples of a mini-batch.
+        lwf_weight: LwF: the weight of the distillation.
+        ewc_weight: EWC: the weight of the penalty.
+    """
+
+    replay: Callable[..., Replay]
+    model: nn.Module
+    make_optimizer: Callable[[], torch.optim.Optimizer]
+    memory: Memory | None
+    loss: Loss
+    generator: torch.Generator
+    temperature: float = 0.1
+    moment: Moment = "task"
+    der_alpha: float = 0.1
+    der_beta: float = 0.5
+    mir_candidates: int = 50
+    fitting_epochs: int = 256
+    batch_size: int = 10
+    lwf_weight: float = 1.0
+    ewc_weight: float = 100.0
 
 
 @dataclass(frozen=True)

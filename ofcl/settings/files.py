@@ -52,9 +52,30 @@ def dataset_preset(dataset: str, protocol: str) -> dict[str, Any]:
     >>> dataset_preset("crc-tissue", "published")["drop_class"]
     'last'
     """
-    path = files("ofcl.settings").joinpath("datasets.toml")
-    values = _parse(path.read_text(encoding="utf-8"), "settings/datasets.toml").get(dataset, {})
-    in_both = {name: value for name, value in values.items() if name not in PROTOCOLS}
+    return _table("datasets.toml", dataset, protocol)
+
+
+def method_preset(method: str, protocol: str) -> dict[str, Any]:
+    """Reads the values that a method needs to be what its authors describe.
+
+    Args:
+        method: The name of the method.
+        protocol: The name of the protocol, as some values differ between protocols.
+
+    Returns:
+        The values by the setting's name; empty for most methods.
+
+    >>> method_preset("icarl", "sound")["classifier"]
+    'nearest-mean'
+    """
+    return _table("methods.toml", method, protocol)
+
+
+def _table(file: str, name: str, protocol: str) -> dict[str, Any]:
+    """Reads a table of a file; a table in it that has a protocol's name is for that protocol."""
+    path = files("ofcl.settings").joinpath(file)
+    values = _parse(path.read_text(encoding="utf-8"), f"settings/{file}").get(name, {})
+    in_both = {key: value for key, value in values.items() if key not in PROTOCOLS}
     return {**in_both, **values.get(protocol, {})}
 
 

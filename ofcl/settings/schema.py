@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from ofcl.errors import unknown
 from ofcl.own_parts.kinds import installed, is_code
-from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
+from ofcl.settings.files import PROTOCOLS, dataset_preset, method_preset, preset
 
 NAMES = {
     "loss": ("ce", "ace"),
@@ -37,9 +37,9 @@ NAMES = {
 class Settings(BaseModel):
     """Everything that determines a run.
 
-    A setting that is not given gets the value that the paper sets for the dataset; else that of the
-    protocol; else the default. If the protocol names it in `fit`, a run chooses it for the data
-    (`assembly/fitting.py`).
+    A setting that is not given gets the value that the paper sets for the dataset; else the one
+    that the method needs (`methods.toml`); else that of the protocol; else the default. If the
+    protocol names it in `fit`, a run chooses it for the data (`assembly/fitting.py`).
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -280,6 +280,21 @@ class Settings(BaseModel):
         "of the memory's features; clients then send sums of features by class",
     )
 
+    # Methods of the field, each by its name
+    moment: Literal["task", "round"] = Field(
+        "task",
+        description="lwf, icarl, ewc: the last global model becomes teacher or anchor as a task "
+        "ends, or after every round; streams without tasks: after every round",
+    )
+    der_alpha: float = Field(0.1, ge=0, description="der: weight of the remembered logits")
+    der_beta: float = Field(0.5, ge=0, description="der: weight of the replayed samples' loss")
+    mir_candidates: int = Field(50, ge=1, description="mir: samples among which it chooses")
+    fitting_epochs: int = Field(
+        256, ge=1, description="gdumb: passes over the memory when a model is tested"
+    )
+    lwf_weight: float = Field(1.0, ge=0, description="lwf: weight of the distillation")
+    ewc_weight: float = Field(100.0, ge=0, description="ewc: weight of the penalty")
+
     # Generative methods
     synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
     generator_steps: int = Field(
@@ -421,7 +436,9 @@ class Settings(BaseModel):
         if protocol not in PROTOCOLS:
             return values
         dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
-        start, given = preset(protocol), {**dataset_preset(dataset, protocol), **values}
+        start = preset(protocol)
+        method = str(values.get("method", start.get("method")))
+        given = {**method_preset(method, protocol), **dataset_preset(dataset, protocol), **values}
         fit = [name for name in start.get("fit", ()) if name not in given]
         return {**start, "fit": fit, **given}
 

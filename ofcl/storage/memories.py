@@ -179,6 +179,8 @@ def _delete(memory: State, numbers: Collection[int]) -> list[int]:
     deleted: list[int] = ids[going].tolist()
     memory["samples"] = {name: column[~going] for name, column in memory["samples"].items()}
     memory["x"], memory["places"] = memory["x"][~going], memory["places"][~going]
+    if "extras" in memory:
+        memory["extras"] = {name: values[~going] for name, values in memory["extras"].items()}
     return deleted
 
 

@@ -263,7 +263,7 @@ class Member:
 
     def _can_learn_alone(self, method: str) -> bool:
         """Tells whether a method can do without the server; if not, says so in the log."""
-        if (known := METHODS.get(method)) is not None and known.generative is not None:
+        if (known := METHODS.get(method)) is not None and known.server_part is not None:
             self._tell(f"{method} cannot learn without the server's part: no --local-too here")
             return False
         return True

@@ -94,8 +94,8 @@ class Policy:
             self._refuse("methods", f"the run's method is {method}")
         if self.models and model not in self.models:
             self._refuse("models", f"the run's model is {model}")
-        generative = method in METHODS and METHODS[str(method)].generative is not None
-        if generative and not self.generators:
+        more = method in METHODS and METHODS[str(method)].server_part is not None
+        if more and not self.generators:
             self._refuse("generators", f"{method} sends more than the model")
         if settings.get("classifier") == "nearest-mean" and not self.features:
             self._refuse("features", "the run asks for sums of features")
