@@ -1,10 +1,10 @@
 """FedCBDR (Qi et al. 2025) at a client, online: an objective of replay that follows the rounds.
 
-The client's part of the global view travels with its model, in a companion (`Method.companion`): the
-matrix of its memory's features (`fedcbdr_view`) and the share of each class in the samples that it
-has learned. After a round the companion has the mean of all parts. The client takes it, and puts its
-next part there, computed by the global model that has just come: so all clients' parts are of the
-same model.
+The client's part of the global view travels with its model, in a companion (`Method.companion`):
+the matrix of its memory's features (`fedcbdr_view`) and the share of each class in the samples that
+it has learned. After a round the companion has the mean of all parts. The client takes it, and puts
+its next part there, computed by the global model that has just come: so all clients' parts are of
+the same model.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ofcl.errors import OfclError
 from ofcl.methods.additions import Step
 from ofcl.methods.federated.fedcbdr_loss import TaskAwareTemperature
 from ofcl.methods.federated.fedcbdr_view import GlobalView, feature_count
@@ -49,9 +50,7 @@ class FedCBDR:
         loss: The loss with temperatures.
     """
 
-    def __init__(
-        self, view: GlobalView, parts: LearnerParts, loss: TaskAwareTemperature
-    ) -> None:
+    def __init__(self, view: GlobalView, parts: LearnerParts, loss: TaskAwareTemperature) -> None:
         assert parts.memory is not None
         self._model, self._view, self._memory, self._loss = parts.model, view, parts.memory, loss
         self._tell_classes = parts.class_counts
@@ -131,9 +130,10 @@ def learner(parts: LearnerParts) -> Learner:
     Args:
         parts: The parts that learners are made from.
     """
-    assert parts.memory is not None
-    view = parts.memory.policy.scorer
-    assert isinstance(view, GlobalView)
+    view = parts.memory.policy.scorer if parts.memory is not None else None
+    if not isinstance(view, GlobalView):
+        raise OfclError("fedcbdr chooses samples by its global view; without it use cbr, with your "
+                        "policy or score")  # fmt: skip
     loss = TaskAwareTemperature(parts.tau_old, parts.tau_new, parts.omega_old, parts.omega_new)
     follower = FedCBDR(view, parts, loss)
     return parts.replay(objective=follower, followers=(follower,))

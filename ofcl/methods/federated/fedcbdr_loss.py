@@ -67,5 +67,3 @@ def _mean(values: Tensor, chosen: Tensor) -> Tensor:
         chosen: Which of them count (…, n).
     """
     return (values * chosen).sum(-1) / chosen.sum(-1).clamp_min(1)
-
-

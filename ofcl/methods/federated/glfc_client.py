@@ -1,8 +1,8 @@
 """GLFC (Dong et al. 2022) at a client, online: an objective of replay that follows the run.
 
-When new classes come, all classes so far become old ones, and the client's last global model becomes
-the old model, whose relations are distilled. Where the stream says when tasks begin, new classes
-come with them. Where it does not, they have come if the mean entropy of the global model's
+When new classes come, all classes so far become old ones, and the client's last global model
+becomes the old model, whose relations are distilled. Where the stream says when tasks begin, new
+classes come with them. Where it does not, they have come if the mean entropy of the global model's
 predictions for the first mini-batch after a round is more than `rise` above that of the round
 before, as in the paper.
 

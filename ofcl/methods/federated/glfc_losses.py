@@ -1,11 +1,12 @@
-"""GLFC (Dong et al. 2022): gradient compensation, relation distillation, and the sign of new classes.
+"""GLFC (Dong et al. 2022): gradient compensation, relation distillation, a sign of new classes.
 
 With σ(z) the sigmoid of the logits, y a sample's class as a one-hot vector, and BCE the binary
 cross-entropy of every output, summed over the classes seen so far:
 
     compensation   mean over samples of w · BCE(z, y),    w = g / mean of g in the sample's group,
                    g = |σ(z_y) − 1|;  the groups are the samples of old and of new classes
-    relations      mean over samples of BCE(z, y'),  y' = y but σ(z') of the old model at old classes
+    relations      mean over samples of BCE(z, y'),
+                   y' = σ(z') of the old model at old classes, and y at new ones
 
 The loss is half of each (`glfc_client`). While there is no old class, w is 1 and there are no
 relations.

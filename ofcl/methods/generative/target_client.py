@@ -63,7 +63,8 @@ class TARGET:
         self.model, self.optimizer, self.generator = model, optimizer, generator
         self._mean, self._std = mean, std
         self.steps, self.synthetic, self.augment = steps, synthetic, augment
-        self.distillation, self.penalty = distillation, None  # type: float, ProximalTerm | None
+        self.distillation = distillation
+        self.penalty: ProximalTerm | None = None
         self._teacher = copy.deepcopy(model).eval().requires_grad_(False)
         self._current: list[int] = []  # classes of the current task
         self._old = torch.empty(0, dtype=torch.long)  # classes of past tasks

@@ -1,7 +1,7 @@
 """TARGET (Zhang et al. 2023) at the server: it makes synthetic images when a task has ended.
 
-The images are made from the global model alone (`target_synthesis`), by a generator that starts anew
-with every task. The clients get the images, as bytes from 0 to 255.
+The images are made from the global model alone (`target_synthesis`), by a generator that starts
+anew with every task. The clients get the images, as bytes from 0 to 255.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TARGETServer:
         model: A model like the clients', with its initial weights: the student starts from them.
         image_generator: The image generator with its initial weights.
         generator: The random generator of noise.
-        lots: The lots of images that are made after a task.
+        steps: Gradient steps of the image generator after a task, ten for each lot of images.
         lot: Images in each lot.
         mean: The mean of each channel, with which images are normalised.
         std: The standard deviation of each channel, with which images are normalised.
@@ -41,14 +41,14 @@ class TARGETServer:
         model: nn.Module,
         image_generator: ImageGenerator,
         generator: torch.Generator,
-        lots: int = 10,
+        steps: int = 100,
         lot: int = 128,
         mean: Sequence[float] = (0.5,),
         std: Sequence[float] = (0.5,),
     ) -> None:
         self._student, self._images = copy.deepcopy(model), image_generator
         self._teacher = model.eval().requires_grad_(False)
-        self._generator, self._lots, self._lot = generator, lots, lot
+        self._generator, self._steps, self._lot = generator, steps, lot
         self._mean, self._std = mean, std
         self._seen: list[int] = []
         self._made = torch.empty(0, dtype=torch.uint8)  # the images of the last task
@@ -90,8 +90,10 @@ class TARGETServer:
             torch.tensor(self._seen, device=next(self._teacher.parameters()).device),
             self._generator,
             self._lot,
+            min(self._steps, STEPS),
         )
-        pixels = shown(synthesis.make(self._lots), self._mean, self._std)
+        lots = max(self._steps // STEPS, 1)
+        pixels = shown(synthesis.make(lots), self._mean, self._std)
         return (255 * pixels).round().to(torch.uint8)
 
     @torch.no_grad()
@@ -110,7 +112,9 @@ class TARGETServer:
         device = next(self._teacher.parameters()).device
         seen = torch.tensor(self._seen, device=device)
         images = normalised(self._made, self._mean, self._std).to(device)
-        predicted = torch.cat([self._teacher(some)[:, seen].argmax(1) for some in images.split(256)])
+        predicted = torch.cat(
+            [self._teacher(some)[:, seen].argmax(1) for some in images.split(256)]
+        )
         classes = seen[predicted].cpu()
         return {c: self._made[classes == c][:each] / 255 for c in self._seen}
 
@@ -152,7 +156,7 @@ def server(parts: GenerativeParts) -> TARGETServer:
         model=parts.model,
         image_generator=build_image_generator(parts),
         generator=parts.generator,
-        lots=max(parts.generator_steps // STEPS, 1),
+        steps=parts.generator_steps,
         mean=parts.mean,
         std=parts.std,
     )

@@ -2,9 +2,9 @@
 
 Lots of images are made one after the other. For each, a copy of the generator and the noise it
 starts from take a few steps on `image_loss`, and the images of the smallest loss are kept. The
-generator itself then takes one step with the sum of the copy's gradients (first-order MAML), so that
-the next lot starts from a better one. After the first lots, a student learns from all images so
-far, and images are wanted that it does not know.
+generator itself then takes one step with the sum of the copy's gradients (first-order MAML), so
+that the next lot starts from a better one. After the first lots, a student learns from all images
+so far, and images are wanted that it does not know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ofcl.methods.generative.batchnorm_inputs import watched_inputs
 from ofcl.methods.generative.target_losses import Statistics, averaged, image_loss, student_loss
 from ofcl.models.generators import NOISE, ImageGenerator
 
-STEPS = 10  # of the generator's copy, for each lot
+STEPS = 10  # for each lot
 LR, NOISE_LR, BETAS = 0.002, 0.01, (0.5, 0.999)  # of Adam
 STUDENT_LR, STUDENT_MOMENTUM, STUDENT_DECAY = 0.2, 0.9, 1e-4  # of SGD
 ALONE = 0.1  # the share of the lots that are made before the student learns
@@ -36,6 +36,8 @@ class Synthesis:
         seen: The classes seen so far, on the models' device.
         random: The random generator of noise, classes and lots.
         lot: Images in a lot.
+        steps: Steps of the generator's copy for each lot, and of the student after it.
+        made: The lots so far.
     """
 
     teacher: nn.Module
@@ -44,11 +46,12 @@ class Synthesis:
     seen: Tensor
     random: torch.Generator
     lot: int = 128
+    steps: int = STEPS
     made: list[Tensor] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._earlier: Statistics = []
-        self._optimizer = torch.optim.Adam(self.images.parameters(), LR * STEPS, betas=BETAS)
+        self._optimizer = torch.optim.Adam(self.images.parameters(), LR * self.steps, betas=BETAS)
         self._student_optimizer = torch.optim.SGD(
             self.student.parameters(),
             STUDENT_LR,
@@ -91,14 +94,14 @@ class Synthesis:
         sums = [torch.zeros_like(parameter) for parameter in fast.parameters()]
         best, least, statistics = torch.empty(0), float("inf"), self._earlier
         self.student.eval()
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             images = fast(noise)
             with watched_inputs(self.teacher) as inputs:
                 logits = self.teacher(images)[:, self.seen]
             unknown = self.student(images)[:, self.seen] if with_student else None
             loss = image_loss(logits, labels, inputs, self._earlier, unknown)
-            if not len(best) or float(loss) < least:
-                best, least = images.detach(), float(loss)
+            if not len(best) or loss.item() < least:
+                best, least = images.detach(), loss.item()
             statistics = averaged(inputs, self._earlier)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -115,7 +118,7 @@ class Synthesis:
         """Lets the student learn from the images so far to predict as the teacher does."""
         self.student.train()
         pool = torch.cat(self.made)
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             rows = torch.randint(len(pool), (self.lot,), generator=self.random)
             images = pool[rows.to(pool.device)]
             with torch.no_grad():

@@ -16,7 +16,6 @@ OLD, SEEN = torch.tensor([True, False, False]), torch.tensor([True, True, False]
 ALL = torch.ones(3, dtype=torch.bool)
 
 
-
 def bce(p, wanted):
     """The binary cross-entropy of a probability."""
     return -wanted * math.log(p) - (1 - wanted) * math.log(1 - p)
