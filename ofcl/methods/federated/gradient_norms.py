@@ -138,7 +138,8 @@ def _squares(layer: nn.Module, a: Tensor, g: Tensor) -> Tensor:
         deviation = (layer.running_var + layer.eps).sqrt().view(-1, 1, 1)
         scaled = (a - layer.running_mean.view(-1, 1, 1)) / deviation
         return (g * scaled).sum((2, 3)).square().sum(1) + g.sum((2, 3)).square().sum(1)
-    flat = g.flatten(1, -2) if g.dim() > 2 else g[:, None]
-    inputs = a.flatten(1, -2) if a.dim() > 2 else a[:, None]  # (n, places, features)
+    if a.dim() == 2:  # ‖g aᵀ‖ = ‖g‖ ‖a‖
+        return g.square().sum(1) * (a.square().sum(1) + has_bias)
+    flat, inputs = g.flatten(1, -2), a.flatten(1, -2)  # (n, places, features)
     of_weight = flat.transpose(1, 2) @ inputs
     return of_weight.square().sum((1, 2)) + has_bias * flat.sum(1).square().sum(1)
