@@ -50,11 +50,19 @@ def _conditions(
         ),
         "vectors": (kind == "vector", ("noise_std", "noise_copies")),
         "images": (kind == "image", ("pixels", "interpolation", "image_size")),
-        "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
+        "a contrastive term (contrast above 0)": (
+            settings.contrast > 0 or settings.method == "scr", ("temperature",),
+        ),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
         "methods without a loss of their own": (
             settings.method not in ("fedcbdr", "glfc"), ("loss", "contrast", "distil"),
         ),
+        "method = 'der'": (settings.method == "der", ("der_alpha", "der_beta")),
+        "method = 'mir'": (settings.method == "mir", ("mir_candidates",)),
+        "method = 'gdumb'": (settings.method == "gdumb", ("fitting_epochs",)),
+        "method = 'lwf'": (settings.method == "lwf", ("lwf_weight",)),
+        "method = 'ewc'": (settings.method == "ewc", ("ewc_weight",)),
+        "methods lwf, icarl and ewc": (settings.method in ("lwf", "icarl", "ewc"), ("moment",)),
         "method = 'mfcl' or 'target'": (
             settings.method in ("mfcl", "target"), ("synthetic", "generator_steps"),
         ),

@@ -66,7 +66,7 @@ class Memory:
         days: float | None = None,
         replay_draw: ReplayDraw = "uniform",
     ) -> None:
-        self.size, self.policy, self.rule = size, policy, rule
+        self.size, self.policy, self.rule, self.device = size, policy, rule, device
         self._replay_draw = replay_draw
         self._generator = generator
         self._contents, self._expiry = Contents(size, device), Expiry(age, days)
@@ -206,7 +206,8 @@ class Memory:
             The rows that were compared, and the distances between them (rows, rows); None if no
             class is crowded, or the policy has no scorer.
         """
-        rows = rows_to_compare(self._contents.table, crowded, self._arrived)
+        most = self.policy.choice.most_compared
+        rows = rows_to_compare(self._contents.table, crowded, self._arrived, most)
         if self.policy.scorer is None or not len(rows):
             return None
         samples = self._contents.samples_at(rows, offered)
@@ -258,6 +259,14 @@ class Memory:
         """
         store = self._contents.store
         return store.x[places], store.y[places]
+
+    def has(self, name: str) -> bool:
+        """Says whether a further tensor is remembered with samples (`attach`).
+
+        Args:
+            name: The name of the tensor.
+        """
+        return name in self._contents.store.extras
 
     def extras_at(self, name: str, places: Tensor) -> Tensor:
         """Returns what `attach` gave for the samples at some places.

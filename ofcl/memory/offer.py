@@ -68,6 +68,8 @@ class Offer:
                 rows = rows[self.policy.choice.order(keys, arrivals, apart, share)]
             staying[c] = rows[:share]
             going.append(rows[share:])
+            if self.policy.choice.hands_on and share:
+                table.key[staying[c]] += table.key[going[-1]].sum() / share
         staying = {c: rows for c, rows in sorted(staying.items()) if len(rows)}
         return staying, np.concatenate(going)
 

@@ -20,6 +20,7 @@ from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
 from ofcl.methods import policies
 from ofcl.methods.federated import fedcbdr_client, fedcbdr_view, glfc_client, refed_importance
+from ofcl.methods.field import der, ewc, gdumb, icarl, lwf, mir, scr
 from ofcl.methods.generative import (
     fedcil_client,
     fedcil_networks,
@@ -111,6 +112,33 @@ METHODS: dict[str, Method] = {
     "en": scored("class-balanced by entropy", "en"),
     "bi": scored("class-balanced by Bregman information (the paper's)", "bi"),
     "loss": scored("class-balanced by the mean loss of perturbed copies", "loss"),
+    "der": Method("DER++: logits are remembered too", policies.reservoir, learner=der.learner),
+    "scr": Method(
+        "supervised contrastive replay, nearest mean",
+        policies.reservoir,
+        learner=scr.learner,
+        companion=scr.projection,
+        sends="the projection of features; sums of its features by class",
+    ),
+    "mir": Method("replays what a step would hurt most", policies.reservoir, learner=mir.learner),
+    "gdumb": Method(
+        "learns from a class-balanced memory alone, at tests",
+        policies.class_balanced,
+        learner=gdumb.learner,
+    ),
+    "icarl": Method(
+        "herding, nearest mean, distillation",
+        icarl.policy,
+        learner=icarl.learner,
+        sends="sums of its features by class",
+    ),
+    "lwf": Method("no memory: distillation from the last global model", learner=lwf.learner),
+    "ewc": Method(
+        "no memory: important weights stay near their old values",
+        learner=ewc.learner,
+        companion=ewc.Importance,
+        sends="the importance of each weight",
+    ),
     "mfcl": Method(
         "no memory: the server trains a generator of past classes' images (Babakniya et al.)",
         generative=Generative(mfcl_client.client, mfcl_server.server, mfcl_generator.refuses),

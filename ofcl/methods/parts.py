@@ -71,13 +71,13 @@ class LearnerParts:
         memory: The client's memory; None: the method has no policy.
         loss: The run's loss.
         generator: A random generator for the method's own draws.
+        augment: Changes samples at random; None: they stay as they are.
         temperature: The temperature of a contrastive loss.
         moment: When the last global model becomes a teacher or an anchor.
         der_alpha: DER++: the weight of the squared distance from remembered logits.
         der_beta: DER++: the weight of the loss of replayed samples.
         mir_candidates: MIR: the samples among which it chooses.
         fitting_epochs: GDumb: passes over the memory at an evaluation.
-        batch_size: Samples of a mini-batch.
         lwf_weight: LwF: the weight of the distillation.
         ewc_weight: EWC: the weight of the penalty.
         class_counts: FedCBDR: whether the client tells the shares of its classes.
@@ -94,13 +94,13 @@ class LearnerParts:
     memory: Memory | None
     loss: Loss
     generator: torch.Generator
+    augment: Change | None = None
     temperature: float = 0.1
     moment: Moment = "task"
     der_alpha: float = 0.1
     der_beta: float = 0.5
     mir_candidates: int = 50
     fitting_epochs: int = 256
-    batch_size: int = 10
     lwf_weight: float = 1.0
     ewc_weight: float = 100.0
     class_counts: bool = True

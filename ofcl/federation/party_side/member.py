@@ -276,6 +276,8 @@ def _in_words(run: str, terms: Terms) -> str:
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
     nearest = settings.get("classifier") == "nearest-mean"
     leaving = "; sums of its features by class will leave" if nearest else ""
+    if (known := METHODS.get(str(settings.get("method")))) is not None and known.companion:
+        leaving += f"; besides the model leaves: {known.sends}"
     memory = f"memory {settings.get('memory')}{leaving}"
     seen = "a sum with others alone" if settings.get("secure_aggregation") else "your updates"
     return f"run {run}: {settings.get('method')}, {memory}, {private}; the server sees {seen}"
