@@ -33,7 +33,8 @@ PLAIN = {"model": "convnet", "width": 2}  # a fraction of a ResNet's time
     {"method": "loss", "keep": "weighted", "label_noise": 0.2, "input_noise": 0.2, **PLAIN},
     {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key", **PLAIN},
     {"method": "bi", "keep": "diverse", "replay_draw": "class", **PLAIN}, {"protocol": "strong"},
-    {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0, **PLAIN},
+    {"method": "refed", **PLAIN}, {"method": "fedcbdr", **PLAIN}, {"method": "glfc", **PLAIN},
+    {"method": "target", **PLAIN}, {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0, **PLAIN},
     {"protocol": "strong", "classifier": "nearest-mean", **PLAIN},
     {"closing_round": "end", "classifier": "nearest-mean", "batchnorm": "local", "mixing": 0.5},
 ], ids=str)  # fmt: skip
