@@ -34,7 +34,8 @@ PLAIN = {"model": "convnet", "width": 2}  # a fraction of a ResNet's time
     {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key", **PLAIN},
     {"method": "bi", "keep": "diverse", "replay_draw": "class", **PLAIN}, {"protocol": "strong"},
     {"method": "refed", **PLAIN}, {"method": "fedcbdr", **PLAIN}, {"method": "glfc", **PLAIN},
-    {"method": "target", **PLAIN}, {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0, **PLAIN},
+    {"method": "target", **PLAIN}, {"protocol": "strong", "method": "mfcl"},
+    {"closing_round": "end", "distil": 1.0, **PLAIN},
     {"protocol": "strong", "classifier": "nearest-mean", **PLAIN},
     {"closing_round": "end", "classifier": "nearest-mean", "batchnorm": "local", "mixing": 0.5},
 ], ids=str)  # fmt: skip

@@ -45,7 +45,7 @@ def leverage(features: Tensor, gram: Tensor) -> Tensor:
         features: The features x (n, d).
         gram: The matrix G (d, d), symmetric.
     """
-    inverse = torch.linalg.pinv(gram.double(), rtol=LEAST, hermitian=True)
+    inverse: Tensor = torch.linalg.pinv(gram.double(), rtol=LEAST, hermitian=True)
     wide = features.double()
     return ((wide @ inverse) * wide).sum(1).clamp_min(0).to(features.dtype)
 

@@ -43,7 +43,7 @@ def gradient_norms(
     layers = [module for module in model.modules() if _learns(module)]
     at_once = AT_ONCE if all(map(_is_known, layers)) else 1
     norms, sums = [], [torch.zeros_like(value) for value in weights.values()]
-    rows = list(zip(x.split(at_once), y.split(at_once), strict=True))
+    rows = list(zip(torch.split(x, at_once), torch.split(y, at_once), strict=True))
     while rows:
         some, labels = rows.pop(0)
         with torch.enable_grad(), _watched(layers) as seen:
@@ -57,7 +57,7 @@ def gradient_norms(
         elif len({module for module, _, _ in seen}) == len(seen) == len(layers):
             norms.append(_norms(seen, of_outputs))
         else:  # a layer was used twice: its gradients are sums over its uses
-            rows = [*zip(some.split(1), labels.split(1), strict=True), *rows]
+            rows = [*zip(torch.split(some, 1), torch.split(labels, 1), strict=True), *rows]
             continue
         foreach.add_scaled(sums, of_weights, 1.0)
     return torch.cat(norms), dict(zip(weights, (value / len(x) for value in sums), strict=True))

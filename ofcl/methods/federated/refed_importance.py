@@ -84,7 +84,9 @@ class Importance:
 
     def _weights(self) -> Tensors:
         """Copies the parameters of the last global model that learn."""
-        learning = {name: p for name, p in self._model.named_parameters() if p.requires_grad}
+        learning: Tensors = {
+            name: p for name, p in self._model.named_parameters() if p.requires_grad
+        }
         return copied(learning)
 
     def _stepped(self, weights: Tensors, gradient: Tensors, start: Tensors) -> Tensors:

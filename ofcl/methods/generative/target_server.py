@@ -113,7 +113,7 @@ class TARGETServer:
         seen = torch.tensor(self._seen, device=device)
         images = normalised(self._made, self._mean, self._std).to(device)
         predicted = torch.cat(
-            [self._teacher(some)[:, seen].argmax(1) for some in images.split(256)]
+            [self._teacher(some)[:, seen].argmax(1) for some in torch.split(images, 256)]
         )
         classes = seen[predicted].cpu()
         return {c: self._made[classes == c][:each] / 255 for c in self._seen}

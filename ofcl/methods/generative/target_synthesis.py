@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -86,11 +87,11 @@ class Synthesis:
         noise = torch.randn(self.lot, NOISE, generator=self.random).to(device).requires_grad_()
         labels = torch.randint(len(self.seen), (self.lot,), generator=self.random).to(device)
         fast = copy.deepcopy(self.images).train()
-        optimizer = torch.optim.Adam(
-            [{"params": list(fast.parameters())}, {"params": [noise], "lr": NOISE_LR}],
-            lr=LR,
-            betas=BETAS,
-        )
+        groups: list[dict[str, Any]] = [
+            {"params": list(fast.parameters())},
+            {"params": [noise], "lr": NOISE_LR},
+        ]
+        optimizer = torch.optim.Adam(groups, lr=LR, betas=BETAS)
         sums = [torch.zeros_like(parameter) for parameter in fast.parameters()]
         best, least, statistics = torch.empty(0), float("inf"), self._earlier
         self.student.eval()
@@ -106,6 +107,7 @@ class Synthesis:
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             for total, parameter in zip(sums, fast.parameters(), strict=True):
+                assert parameter.grad is not None
                 total += parameter.grad
             optimizer.step()
         self._earlier = statistics
