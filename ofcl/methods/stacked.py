@@ -48,7 +48,7 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
         and learner.choose is None
         and not learner.followers
         and isinstance(learner.optimizer, SGD | Adam)
-        and not next(learner.model.parameters()).is_cuda
+        and next(learner.model.parameters()).device.type == "cpu"
     )
 
 

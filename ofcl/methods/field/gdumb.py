@@ -68,15 +68,15 @@ class GDumb:
         epochs: int,
         augment: Change | None,
     ) -> None:
-        self.model, self.memory, self.penalty = model, memory, None
+        self.model, self._memory = model, memory
+        self.memory: Memory | None = memory
+        self.penalty: ProximalTerm | None = None
         self._make_optimizer, self._loss, self._epochs = make_optimizer, loss, epochs
         self._generator, self._augment = generator, augment
         self._initial = {name: value.clone() for name, value in model.state_dict().items()}
         self._device = next(model.parameters()).device
         self._rate = torch.ones((), device=self._device)
         self._begin()
-
-    penalty: ProximalTerm | None
 
     def _begin(self) -> None:
         """Makes a new optimiser; steps that were captured with the old one are forgotten."""
@@ -93,7 +93,7 @@ class GDumb:
         Returns:
             The measurement (3,) that `measured` makes.
         """
-        self.memory.update(batch.x, batch.y, batch.task, current)
+        self._memory.update(batch.x, batch.y, batch.task, current)
         self.model.eval()
         y = batch.y.to(self._device)
         with torch.no_grad():
@@ -105,14 +105,14 @@ class GDumb:
         own = self.model.state_dict()
         copy_all(list(own.values()), [self._initial[name] for name in own])
         self._begin()
-        n = len(self.memory)
+        n = len(self._memory)
         batches = math.ceil(n / BATCH)
         self.model.train()
         for epoch in range(self._epochs if n else 0):
-            (order,) = self.memory.draw(n)
+            (order,) = self._memory.draw(n)
             for i, places in enumerate(order.split(BATCH)):
                 self._rate.fill_(rate(epoch * batches + i, self._epochs * batches))
-                x = self.memory.at(places)[0]
+                x = self._memory.at(places)[0]
                 draws = self._drawn(x)
                 self._captured(places, draws)
 
@@ -129,7 +129,7 @@ class GDumb:
             places: The places of the samples (n,).
             draws: The random numbers of the augmentation; empty without one.
         """
-        x, y = self.memory.at(places)
+        x, y = self._memory.at(places)
         if self._augment is not None:
             x = self._augment.apply(x, draws)
         x, y = (batchable(values) if len(places) == 1 else values for values in (x, y))
@@ -153,14 +153,14 @@ class GDumb:
         """
         grow_head(self.model, classes, seed)
         self._initial = grown(self._initial, classes, seed)
-        self.memory.grow(classes, seed)
+        self._memory.grow(classes, seed)
         if self.penalty is not None:
             self.penalty.grow()
         self._begin()
 
     def before_round(self) -> None:
         """Tells the memory that a round comes."""
-        self.memory.before_round()
+        self._memory.before_round()
 
     def after_round(self, global_model: Tensors) -> None:
         """Tells the memory, and FedProx's term, that the client has taken the global model.
@@ -168,7 +168,7 @@ class GDumb:
         Args:
             global_model: The global model's tensors by name.
         """
-        self.memory.after_round()
+        self._memory.after_round()
         if self.penalty is not None:
             self.penalty.after_round(global_model)
 
@@ -185,14 +185,14 @@ class GDumb:
     def state(self) -> State:
         """Returns the learner's state without the model, for a checkpoint."""
         return {
-            "memory": self.memory.state(),
+            "memory": self._memory.state(),
             "generator": self._generator.get_state(),
             "anchor": self.penalty.state() if self.penalty is not None else [],
         }
 
     def load_state(self, state: State) -> None:
         """Restores the learner from what `state` returned."""
-        self.memory.load_state(state["memory"])
+        self._memory.load_state(state["memory"])
         self._generator.set_state(state["generator"])
         if self.penalty is not None:
             self.penalty.load_state(state["anchor"])

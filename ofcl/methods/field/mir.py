@@ -10,6 +10,7 @@ Those with the largest values are replayed. The model itself does not change mea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +20,6 @@ from torch import Tensor, nn
 from ofcl.compute.batching import batchable
 from ofcl.methods.parts import LearnerParts
 from ofcl.methods.replay import Replay
-from ofcl.state import Tensors
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Interference:
             before, after = (self._losses(each, x[new:], y[new:]) for each in (now, then))
         return after - before
 
-    def _losses(self, parameters: Tensors, x: Tensor, y: Tensor) -> Tensor:
+    def _losses(self, parameters: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """Computes each sample's cross-entropy (n,) with other parameters than the model's.
 
         BatchNorm uses the statistics of these samples, and its running ones do not change.
