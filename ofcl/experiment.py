@@ -304,6 +304,10 @@ class Run:
             raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle(), trusted=True)
 
+    def stop(self) -> None:
+        """Asks the run to stop after this mini-batch, as Ctrl-C does; any thread may call it."""
+        self._stop.set()
+
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""
         self.engine.close()

@@ -23,6 +23,7 @@ from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_command import resume, run
 from ofcl.cli.serve_command import serve_model
 from ofcl.cli.show_command import show
+from ofcl.cli.sweep_command import sweep
 from ofcl.cli.terminal import say, say_error
 from ofcl.errors import OfclError
 from ofcl.experiment import Interrupted
@@ -41,6 +42,7 @@ app.command()(bench)
 app.command()(report)
 app.command()(reproduce)
 app.command()(run)
+app.command()(sweep)
 app.command()(resume)
 app.command()(compare)
 app.command()(predict)

@@ -18,6 +18,10 @@ PROTOCOLS = ("strong", "sound", "published")
 """The presets that are protocols: a run starts from the values of one of them."""
 
 
+BEFORE = {"features": "unit"}
+"""Values that runs had before these settings came, where the default is another one."""
+
+
 def preset(name: str) -> dict[str, Any]:
     """Reads a settings file of the package.
 
@@ -116,6 +120,8 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             f"settings file '{path}' is of version {version}; this ofcl reads version {VERSION}. "
             "Use the ofcl that wrote it, or write the settings anew"
         )
+    if "made_with" in values:  # of a run, which names all settings that there were
+        values = {**BEFORE, **values}
     # A run adds these to its settings file for readers; they are not settings.
     for name in ("made_with", "labels", "form", "fingerprint", "went_on", "parts"):
         values.pop(name, None)

@@ -38,6 +38,10 @@ START = "start.json"
 CLIENTS_RUN = "run"  # the name of the run in the folders of clients in other processes
 
 
+class InUse(OfclError):
+    """Raised when another process has locked a run."""
+
+
 class RunDirectory:
     """The files of one run.
 
@@ -185,12 +189,12 @@ class RunDirectory:
             The lock; closing it unlocks the run.
 
         Raises:
-            OfclError: If another process has locked the run.
+            InUse: If another process has locked the run.
         """
         with explained(self.path):
             lock = try_lock(self.path / "lock")
         if lock is None:
-            raise OfclError(f"'{self.path}' is in use by another process")
+            raise InUse(f"'{self.path}' is in use by another process")
         return lock
 
     # Events
