@@ -210,7 +210,7 @@ def test_watched_folders(tmp_path, monkeypatch):
 
 FIELD = [name for name, method in METHODS.items() if method.learner is not None]
 REMEMBERING = [name for name, m in METHODS.items() if m.generative is None and name not in FIELD]
-KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if m in ("none", "er", "cbr")
+KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if METHODS[m].score is None
                                            else ("bottom", "top"))]  # fmt: skip
 COMBINATIONS = [
     (*method, aggregation, protocol)

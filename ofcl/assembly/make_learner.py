@@ -107,6 +107,7 @@ def generative_parts(
         consolidation=settings.consolidation,
         consistency=settings.consistency,
         gan_lr=settings.gan_lr,
+        target_kd=settings.target_kd,
     )
 
 
@@ -138,6 +139,12 @@ def learner_parts(
         fitting_epochs=settings.fitting_epochs,
         lwf_weight=settings.lwf_weight,
         ewc_weight=settings.ewc_weight,
+        class_counts=settings.class_counts,
+        tau_old=settings.tau_old,
+        tau_new=settings.tau_new,
+        omega_old=settings.omega_old,
+        omega_new=settings.omega_new,
+        glfc_rise=settings.glfc_rise,
     )
 
 
@@ -216,6 +223,10 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
         beta=settings.keep_beta,
         scale=settings.score_scale,
         seed=derive(settings.seed, "keep", number),
+        model=model,
+        lr=settings.lr or 0.0,
+        refed_steps=settings.refed_steps,
+        refed_lambda=settings.refed_lambda,
     )
     # There is never more to remember than there is; of a stream nobody knows how much that is.
     size = min(settings.memory, len(dataset.y_train) or settings.memory)

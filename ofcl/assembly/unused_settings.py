@@ -39,7 +39,10 @@ def _conditions(
         "aggregation = 'trimmed-mean'": (rule == "trimmed-mean", ("trim",)),
         "aggregation = 'krum'": (rule == "krum", ("bad_clients",)),
         "aggregation = 'weighted'": (
-            rule == "weighted", ("nested_average", "class_weights", "class_counts"),
+            rule == "weighted", ("nested_average", "class_weights"),
+        ),
+        "aggregation = 'weighted', or method = 'fedcbdr'": (
+            rule == "weighted" or settings.method == "fedcbdr", ("class_counts",),
         ),
         "methods that score, for example bi": (method.score is not None, ("keep",)),
         "keep = 'weighted'": (settings.keep == "weighted", ("keep_beta",)),
@@ -56,15 +59,25 @@ def _conditions(
             settings.contrast > 0 or settings.method == "scr", ("temperature",),
         ),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
+        "methods without a loss of their own": (
+            settings.method not in ("fedcbdr", "glfc"), ("loss", "contrast", "distil"),
+        ),
         "method = 'der'": (settings.method == "der", ("der_alpha", "der_beta")),
         "method = 'mir'": (settings.method == "mir", ("mir_candidates",)),
         "method = 'gdumb'": (settings.method == "gdumb", ("fitting_epochs",)),
         "method = 'lwf'": (settings.method == "lwf", ("lwf_weight",)),
         "method = 'ewc'": (settings.method == "ewc", ("ewc_weight",)),
         "methods lwf, icarl and ewc": (settings.method in ("lwf", "icarl", "ewc"), ("moment",)),
-        "method = 'mfcl'": (
-            settings.method == "mfcl", ("synthetic", "generator_steps", "generator_labels"),
+        "method = 'mfcl' or 'target'": (
+            settings.method in ("mfcl", "target"), ("synthetic", "generator_steps"),
         ),
+        "method = 'mfcl'": (settings.method == "mfcl", ("generator_labels",)),
+        "method = 'target'": (settings.method == "target", ("target_kd",)),
+        "method = 'refed'": (settings.method == "refed", ("refed_steps", "refed_lambda")),
+        "method = 'fedcbdr'": (
+            settings.method == "fedcbdr", ("tau_old", "tau_new", "omega_old", "omega_new"),
+        ),
+        "method = 'glfc'": (settings.method == "glfc", ("glfc_rise",)),
         "method = 'fedcil'": (
             settings.method == "fedcil", ("consistency", "consolidation", "gan_lr"),
         ),

@@ -354,7 +354,8 @@ class Memory:
         if self._arrived <= self.size:
             return {}
         # Where classes outnumber the places, rounding down would leave none for any.
-        split = even_shares if len(counts) > self.size else SHARE_RULES[self.rule]
+        rule = self.policy.shares or SHARE_RULES[self.rule]
+        split = even_shares if len(counts) > self.size else rule
         shares = split(counts, self.size)
         return {c: share for c, share in shares.items() if counts[c] > share}
 

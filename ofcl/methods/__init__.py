@@ -19,6 +19,7 @@ from torch import nn
 from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
 from ofcl.methods import policies
+from ofcl.methods.federated import fedcbdr_client, fedcbdr_view, glfc_client, refed_importance
 from ofcl.methods.field import der, ewc, gdumb, icarl, lwf, mir, scr
 from ofcl.methods.generative import (
     fedcil_client,
@@ -27,6 +28,8 @@ from ofcl.methods.generative import (
     mfcl_client,
     mfcl_generator,
     mfcl_server,
+    target_client,
+    target_server,
 )
 from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, LearnerParts, PolicyParts
@@ -67,6 +70,8 @@ class Method:
             buffers called `head_weight` and `head_bias` grow with the head. None: nothing is added.
         server: Makes the method's part at the server; None: the server averages alone. Clients of
             such a method send tensors besides the model (`Learner.sends`).
+        features: Whether what leaves tells of the features of samples; a party's policy may forbid
+            that.
         sends: The things that leave a client besides the network's tensors, in a few words; empty:
             nothing else does.
     """
@@ -78,6 +83,7 @@ class Method:
     learner: Callable[[LearnerParts], Learner] | None = None
     companion: Callable[[nn.Module], nn.Module] | None = None
     server: Callable[[GenerativeParts], ServerPart] | None = None
+    features: bool = False
     sends: str = ""
 
     @property
@@ -142,6 +148,28 @@ METHODS: dict[str, Method] = {
         generative=Generative(
             fedcil_client.client, fedcil_server.server, fedcil_networks.refuses, ACGAN_NAME
         ),
+    ),
+    "refed": Method(
+        "class-balanced by importance to a personalised model (Re-Fed, Li et al.)",
+        refed_importance.by_importance,
+    ),
+    "fedcbdr": Method(
+        "drawn by leverage in a global view, temperatures by task (FedCBDR, Qi et al.)",
+        fedcbdr_view.by_leverage,
+        learner=fedcbdr_client.learner,
+        companion=fedcbdr_client.Parts,
+        features=True,
+        sends="mean products of the memory's features, and the share of each class",
+    ),
+    "glfc": Method(
+        "gradient compensation and relation distillation (GLFC, Dong et al.)",
+        policies.class_balanced,
+        learner=glfc_client.learner,
+    ),
+    "target": Method(
+        "no memory: the server makes images of past classes from the model (TARGET, Zhang et al.)",
+        generative=Generative(target_client.client, target_server.server, mfcl_generator.refuses),
+        sends="the classes of the task",
     ),
 }
 """Every method of this package by name."""

@@ -74,7 +74,7 @@ def check_secure_aggregation(settings: Settings) -> None:
             "hides single parties, whose sums of features classifier = 'nearest-mean' sends one by "
             "one; use classifier = 'head'"
         )
-    elif settings.method in ("mfcl", "fedcil"):
+    elif settings.method in ("mfcl", "fedcil", "target"):
         reason = f"hides updates, and {settings.method} sends more than these; use a memory method"
     else:
         return

@@ -302,11 +302,30 @@ class Settings(BaseModel):
     lwf_weight: float = Field(1.0, ge=0, description="lwf: weight of the distillation")
     ewc_weight: float = Field(100.0, ge=0, description="ewc: weight of the penalty")
 
-    # Generative methods
-    synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
-    generator_steps: int = Field(
-        100, ge=1, description="mfcl: steps of the server's generator at the end of a task"
+    refed_steps: int = Field(
+        5, ge=1, description="refed: steps along which the importance of samples is added up"
     )
+    refed_lambda: float = Field(
+        0.5, gt=0, lt=1, description="refed: share of a client's own data in its personalised model"
+    )
+    tau_old: float = Field(0.9, gt=0, description="fedcbdr: temperature of old classes' logits")
+    tau_new: float = Field(1.1, gt=0, description="fedcbdr: temperature of new classes' logits")
+    omega_old: float = Field(1.1, ge=0, description="fedcbdr: weight of samples of old classes")
+    omega_new: float = Field(0.9, ge=0, description="fedcbdr: weight of samples of new classes")
+    glfc_rise: float = Field(
+        1.2,
+        gt=0,
+        description="glfc: rise of the entropy that is a sign of new classes, without tasks",
+    )
+
+    # Generative methods
+    synthetic: int = Field(
+        10, ge=1, description="mfcl, target: made images for every gradient step"
+    )
+    generator_steps: int = Field(
+        100, ge=1, description="mfcl, target: steps of the server's generator at the end of a task"
+    )
+    target_kd: float = Field(25.0, ge=0, description="target: weight of the distillation")
     generator_labels: Literal["teacher", "noise"] = Field(
         "teacher", description="mfcl: what a made image is of: as the teacher takes it, or drawn"
     )

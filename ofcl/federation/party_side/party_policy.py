@@ -100,6 +100,8 @@ class Policy:
             self._refuse("generators", f"{method} sends more than the model")
         if settings.get("classifier") == "nearest-mean" and not self.features:
             self._refuse("features", "the run asks for sums of features")
+        if method in METHODS and METHODS[str(method)].features and not self.features:
+            self._refuse("features", f"{method} sends {METHODS[str(method)].sends}")
         behind = int(settings.get("batch_size", 1)) * int(settings.get("q", 1))
         if behind < self.min_samples:
             self._refuse("min_samples", f"batch_size x q of the run is {behind}")
