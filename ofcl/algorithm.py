@@ -12,6 +12,8 @@ A client learns a mini-batch in `methods/replay.py`. When it communicates and wh
     for event in federate(engine, server):
         ...  # print it, save it, draw it, stop whenever you like
 
+`buffered.py` has a second loop, in which nobody waits for a slow client.
+
 All state is in the clients and the server, none in the loop: after any event it can be saved, and a
 loop over the restored state goes on as if nothing had happened.
 """
@@ -125,7 +127,7 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
             else:  # too few for a round: everybody goes on alone
                 engine.receive(server.model, [])
         elif between := engine.between_tasks():  # a task, or every stream, has ended for all
-            yield _end_task(engine, server, between)
+            yield end_task(engine, server, between)
         else:  # every stream has ended
             return
 
@@ -145,11 +147,11 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
         clients=list(present),
         samples=[update.samples for update in updates],
         bytes_sent=sum(update.nbytes for update in updates),
-        bytes_received=len(present) * nbytes(updates[0].state) if updates else 0,
+        bytes_received=len(present) * server.size(updates),
     )
 
 
-def _end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
+def end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
     """Takes one of the two steps at the end of a task, which all clients have reached.
 
     The first call for a task holds its closing round, in which all these clients take part. The

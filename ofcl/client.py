@@ -12,9 +12,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ofcl.compression.codecs import Codec
+from ofcl.compression.differences import Differences, decoded
 from ofcl.compute.devices import all_to_device
 from ofcl.compute.foreach import move_towards
 from ofcl.data.stream import Batch, Stream
+from ofcl.errors import OfclError
 from ofcl.evaluation.held_out import (
     HeldOutParts,
     Predictions,
@@ -89,6 +92,7 @@ class Sharing:
         features: Whether a client reports the sums of the features of its remembered samples, class
             by class, when the server asks for them (`classifier = "nearest-mean"`); if not, it
             reports zeros.
+        codec: How updates are coded to travel in fewer bytes; None: they travel as they are.
     """
 
     class_counts: bool = False
@@ -96,6 +100,7 @@ class Sharing:
     batchnorm: Literal["average", "reset", "local"] = "average"
     privacy: Privacy | None = None
     features: bool = False
+    codec: Codec | None = None
 
 
 class Outcome(NamedTuple):
@@ -174,6 +179,8 @@ class Client:
         self.released = 0  # updates that have left it
         self._noise = generator(seed, "privacy", number)
         self._draw_noise: Draw = functools.partial(torch.randn, generator=self._noise)
+        self._differences = Differences(sharing.codec, seed) if sharing.codec else None
+        self._base: Tensors = {}  # the global model that it took last, if updates are coded
         self._bind()
         if sharing.privacy is not None:
             self._measure_from(self._travelling)
@@ -190,6 +197,22 @@ class Client:
             draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
         """
         self._draw_noise = draw
+
+    @property
+    def coded(self) -> bool:
+        """Whether updates and global models travel in coded form."""
+        return self._differences is not None
+
+    def decoded(self, model: Tensors, known: Tensors) -> Tensors:
+        """Makes the global model from the coded step to it.
+
+        Args:
+            model: The step, as it has come.
+            known: The global model that came before.
+        """
+        if self._sharing.codec is None:
+            raise OfclError("a coded model came, and the run's settings say nothing of it")
+        return decoded(model, known, self._sharing.codec, self._seed)
 
     def _measure_from(self, model: Tensors) -> None:
         """Keeps the global model; differential privacy clips updates by their distance from it."""
@@ -261,9 +284,12 @@ class Client:
             The evaluation on all tasks so far; None if the client waits before its test.
         """
         if self._waits_before_test():
+            self.learner.before_test()
             self.learner.end_task()
             self.between_tasks = True
             return None
+        if not self._closed:
+            self.learner.before_test()
         self._seen.append(sorted(self._classes))
         model = self._predicting(self._prototypes if self._is_global else {})
         test = self._held_out.test.hits(model, self._seen)
@@ -438,8 +464,12 @@ class Client:
         if self._sharing.privacy is not None:
             start = grown(self._start, outputs(self.model), self._seed)
             state = self._sharing.privacy.noised(state, start, self._draw_noise)
+        coded: Tensors = {}
+        if self._differences is not None and self._base:  # else the server knows no base
+            coded, state = self._differences.code(state, self._base)
         classes = dict(self._classes) if self._sharing.class_counts else {}
-        return Update(self.number, state, self._classes.total(), classes, self.learner.sends())
+        samples, extras = self._classes.total(), self.learner.sends()
+        return Update(self.number, state, samples, classes, extras, coded=coded)
 
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:
@@ -450,6 +480,9 @@ class Client:
         Args:
             global_model: The global model.
         """
+        if self._differences is not None:
+            self._differences.settle(self._sharing.mixing)
+            self._base = {name: global_model[name].detach().clone() for name in self._travelling}
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
@@ -491,6 +524,8 @@ class Client:
             "start": self._start,
             "released": self.released,
             "noise": self._noise.get_state(),
+            "coding": self._differences.state() if self._differences is not None else {},
+            "base": self._base,
             "learner": self.learner.state(),
             "stream": self.stream.state(),
             "task": self.task,
@@ -522,6 +557,9 @@ class Client:
             self._start = all_to_device(state["start"], device)
             self.released = int(state["released"])
             self._noise.set_state(state["noise"])
+        if self._differences is not None:
+            self._differences.load_state(state.get("coding", {}))
+            self._base = all_to_device(state.get("base", {}), device)
         # FedProx's anchor was the client's before it was the learner's.
         self.learner.load_state({"anchor": state.get("anchor", []), **state["learner"]})
         if "stream" in state:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 Hits = list[list[list[int]]]
 """Test results, for each task and each of its classes: [class, right predictions, samples].
@@ -51,6 +51,7 @@ class Round:
         samples: How many samples each of these clients has learned in its current task.
         bytes_sent: Bytes that these clients have sent, together.
         bytes_received: Bytes that these clients have received, together.
+        ages: Buffered rounds: how many rounds old the model was that each client had learned from.
     """
 
     round: int
@@ -58,6 +59,20 @@ class Round:
     samples: list[int]
     bytes_sent: int
     bytes_received: int
+    ages: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Buffered rounds: the update of a client has come, and the client has gone on.
+
+    Args:
+        client: The number of the client.
+        round: How many rounds there had been.
+    """
+
+    client: int
+    round: int
 
 
 @dataclass(frozen=True)
@@ -161,12 +176,9 @@ class Halted:
     problem: str
 
 
-Event = Learned | Round | Evaluated | Remembered | TaskEnded | Appeared | Skipped | Halted
+Event = Learned | Round | Arrived | Evaluated | Remembered | TaskEnded | Appeared | Skipped | Halted
 
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__.lower(): kind
-    for kind in (Learned, Round, Evaluated, Remembered, TaskEnded, Appeared, Skipped, Halted)
-}
+_KINDS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 def to_json(event: Event) -> dict[str, Any]:

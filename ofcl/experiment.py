@@ -7,9 +7,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader, build_reading
 from ofcl.assembly.going_on import read_start
 from ofcl.assembly.inheritance import Data, check_restated, inherited
@@ -19,6 +18,7 @@ from ofcl.assembly.stages import Hooks, Stage, choose_stage
 from ofcl.assembly.start import Start, start_from_json
 from ofcl.assembly.stream_clients import TestSamples
 from ofcl.assembly.versions import made_with
+from ofcl.buffered import loop_of
 from ofcl.bundle.bundle_files import Bundle
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.bundle.trained_model import TrainedModel
@@ -43,9 +43,11 @@ from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.stopping import Interrupted, Stopped, stop_requested
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
+from ofcl.storage.locks import Lock
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
+from ofcl.update import network_alone
 
 __all__ = ["Interrupted", "Run", "resume", "run"]
 
@@ -70,7 +72,7 @@ class Run:
     """
 
     directory: RunDirectory | None
-    _lock: IO[str] | None = None
+    _lock: Lock | None = None
 
     def __init__(
         self,
@@ -233,7 +235,7 @@ class Run:
         self._record.begin(self._resumed, keep=not self.settings.streams)
         try:
             with stop_requested(self._stop), cpu_threads(self.settings.threads):
-                for event in federate(self.engine, self.server):
+                for event in loop_of(self.engine, self.server):
                     self._record.add(event, time.perf_counter() - started)
                     if isinstance(event, TaskEnded):
                         self._save_pictures(event.task)
@@ -266,7 +268,7 @@ class Run:
             learned_together = self.server.round > 0
             self._models.save_at_the_end()
             server = self.server
-            whole = server.model | server.prototypes | server.frozen
+            whole = network_alone(server.model) | server.prototypes | server.frozen
             model = whole if learned_together else None
             self.directory.save_result(self.result(), model)
 
@@ -306,6 +308,10 @@ class Run:
         if not self._models.usable():
             raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle(), trusted=True)
+
+    def stop(self) -> None:
+        """Asks the run to stop after this mini-batch, as Ctrl-C does; any thread may call it."""
+        self._stop.set()
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ofcl.aggregation import Aggregation, fedavg, mix
+from ofcl.compression.steps import Steps
 from ofcl.compute.devices import all_to_device
 from ofcl.methods.learner import ServerPart
 from ofcl.models.head import grown, width
@@ -18,8 +19,9 @@ from ofcl.models.prototypes import prototypes
 from ofcl.privacy import clipped
 from ofcl.safeguards.bounds import Bounds
 from ofcl.safeguards.earlier_models import EarlierModels
+from ofcl.safeguards.late_updates import LateUpdates
 from ofcl.seeds import numpy_generator
-from ofcl.state import State, Tensors
+from ofcl.state import State, Tensors, nbytes
 from ofcl.update import Update
 
 
@@ -39,6 +41,8 @@ class Server:
             farther away is pulled back. None: any distance is allowed.
         bounds: Bounds what one update can do, by the others of its round; None: nothing does.
         earlier: Keeps earlier global models, to which `go_back` goes; None: none are kept.
+        late: The buffer of updates that nobody waits for (`ofcl.buffered`); None: rounds wait.
+        steps: Codes the steps of the global model, to which it is rounded; None: it is sent whole.
         part: The server's part of a generative method; None: the method has none.
         surveys: Whether, at the end of a task, clients are asked for the features of their memories
             (`take_survey`).
@@ -59,6 +63,8 @@ class Server:
         clip_norm: float | None = None,
         bounds: Bounds | None = None,
         earlier: EarlierModels | None = None,
+        late: LateUpdates | None = None,
+        steps: Steps | None = None,
         part: ServerPart | None = None,
         surveys: bool = False,
         frozen: Tensors | None = None,
@@ -76,7 +82,9 @@ class Server:
         self._aggregate, self._previous, self._previous_start = aggregate, previous, previous_start
         self._min_clients, self._participation = min_clients, participation
         self._dropout, self._clip_norm, self._seed = dropout, clip_norm, seed
-        self._bounds, self.earlier = bounds, earlier
+        self._bounds, self.earlier, self.steps, self.late = bounds, earlier, steps, late
+        if late is not None:
+            late.begin(self.model)
 
     def draw(self, waiting: Sequence[int], clients: int) -> list[int]:
         """Draws the clients that take part in a round, without those that drop out.
@@ -120,6 +128,7 @@ class Server:
             self.round += 1
             return self.model
         self.prototypes = {}  # they were the old model's
+        before = self.model
         no_previous = self.round == 0 and self._previous_start == "none"
         updates = self._as_wide(updates)
         if self._clip_norm is not None:
@@ -136,8 +145,20 @@ class Server:
         self.model = self.model | new
         if self._part is not None:
             self.model = self.model | self._part.after_round(self.model, updates)
+        if self.steps is not None:
+            self.model = self.steps.taken(self.model, before)
         self.round += 1
         return self.model
+
+    def size(self, updates: Sequence[Update]) -> int:
+        """Counts the bytes of the global model as it travels to a client that has taken part.
+
+        Args:
+            updates: The updates of the round, of which a client gets as many tensors back.
+        """
+        if self.steps is not None:
+            return self.steps.nbytes
+        return nbytes(updates[0].state) if updates else 0
 
     def go_back(self) -> int | None:
         """Takes an earlier global model instead of the newest one.
@@ -220,6 +241,8 @@ class Server:
             "prototypes": self.prototypes,
             "bounds": self._bounds.state() if self._bounds is not None else {},
             "earlier": self.earlier.state() if self.earlier is not None else {},
+            "late": self.late.state() if self.late is not None else {},
+            "steps": self.steps.state() if self.steps is not None else {},
             "part": self._part.state() if self._part is not None else None,
         }
 
@@ -233,6 +256,10 @@ class Server:
             self.model[name] = value.to(self.model[name])
         device = next(iter(self.model.values())).device
         self.prototypes = all_to_device(state.get("prototypes", {}), device)
+        if self.steps is not None:
+            self.steps.load_state(state.get("steps", {}))
+        if self.late is not None:
+            self.late.load_state(state.get("late", {}), device)
         self.round, self._attempt = int(state["round"]), int(state["attempt"])
         self.task, self.closing = int(state["task"]), bool(state["closing"])
         if self._bounds is not None:

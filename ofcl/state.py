@@ -15,6 +15,10 @@ State = dict[str, Any]
 Tensors = dict[str, Tensor]
 """The named tensors of a model."""
 
+COMPANION = "companion"
+"""The submodule that a method may add to a model (`Method.companion`). Its tensors travel and are
+averaged like the model's; the network does not use them, and a bundle is without them."""
+
 _MARK = "__tensor__"
 
 

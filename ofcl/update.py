@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from ofcl.state import Tensors, nbytes
+from ofcl.state import COMPANION, Tensors, nbytes
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Update:
             survey (`Client.survey`), which has no tensors of the model.
         sent: The bytes that clients have sent for it, if it is the mean of several clients' updates
             (`secure_sum`); 0: it is a single client's, and its size counts. It never travels.
+        coded: The same tensors in fewer bytes, as they travel (`compression`); empty: the tensors
+            travel as they are.
     """
 
     client: int
@@ -31,34 +33,57 @@ class Update:
     classes: dict[int, int]
     extras: Tensors = field(default_factory=dict)
     sent: int = 0
+    coded: Tensors = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """The size of the message in bytes: its tensors, and eight bytes for every count."""
         if self.sent:
             return self.sent
-        return nbytes(self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
+        return (
+            nbytes(self.coded or self.state) + nbytes(self.extras) + 8 * (1 + 2 * len(self.classes))
+        )
 
 
 def travelling(model: nn.Module, statistics: bool) -> Tensors:
     """Returns the tensors of a model that clients and server send to each other.
 
-    These are the parameters that learn and, on request, BatchNorm's statistics; never BatchNorm's
-    counters. What is frozen is the same everywhere and stays where it is.
+    These are the parameters that learn, what a method has added (`COMPANION`) and, on request,
+    BatchNorm's statistics; never BatchNorm's counters. What is frozen is the same everywhere and
+    stays where it is.
 
     Args:
         model: The model. Its tensors are returned as they are, without a copy.
         statistics: Whether BatchNorm's means and variances are sent too.
     """
     named: Tensors = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if statistics:
-        still = frozen_layers(model)
-        named |= {
-            name: buffer
-            for name, buffer in model.named_buffers()
-            if buffer.is_floating_point() and name.rpartition(".")[0] not in still
-        }
+    still = frozen_layers(model)
+    named |= {
+        name: buffer
+        for name, buffer in model.named_buffers()
+        if buffer.is_floating_point()
+        and name.rpartition(".")[0] not in still
+        and (statistics or is_companion(name))
+    }
     return {name: value.detach() for name, value in named.items()}
+
+
+def is_companion(name: str) -> bool:
+    """Says whether a tensor is one that a method has added to a model (`COMPANION`).
+
+    Args:
+        name: The name of the tensor.
+    """
+    return name.startswith(f"{COMPANION}.")
+
+
+def network_alone(tensors: Tensors) -> Tensors:
+    """Returns the tensors of a network without those that a method has added (`COMPANION`).
+
+    Args:
+        tensors: The tensors of a model by name.
+    """
+    return {name: tensor for name, tensor in tensors.items() if not is_companion(name)}
 
 
 def frozen(model: nn.Module) -> Tensors:

@@ -208,8 +208,9 @@ def test_watched_folders(tmp_path, monkeypatch):
 
 # Runs: every method × aggregation × protocol, and settings one by one
 
-REMEMBERING = [name for name, method in METHODS.items() if method.generative is None]
-KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if m in ("none", "er", "cbr")
+FIELD = [name for name, method in METHODS.items() if method.learner is not None]
+REMEMBERING = [name for name, m in METHODS.items() if m.generative is None and name not in FIELD]
+KEEPS = [(m, k) for m in REMEMBERING for k in (("bottom",) if METHODS[m].score is None
                                            else ("bottom", "top"))]  # fmt: skip
 COMBINATIONS = [
     (*method, aggregation, protocol)
@@ -217,8 +218,13 @@ COMBINATIONS = [
         KEEPS, ("fedavg", "weighted", "fedprox"), ("sound", "published", "strong")
     )
 ] + [("er", "bottom", aggregation, "sound") for aggregation in ROBUST]
+COMBINATIONS += [  # methods with a learner of their own: each aggregation and protocol once
+    (method, "bottom", *both)
+    for method in FIELD
+    for both in (("median", "sound"), ("weighted", "published"), ("fedprox", "strong"))
+]
 FEW_VECTORS, FEW_IMAGES = make_blobs(train=24), make_images(train=16, test=4)
-ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1}
+ON_FEW_IMAGES = {**TINY_IMAGES, "burn_in": 1, "fitting_epochs": 2}
 
 
 def start(data, values, **more):
@@ -235,7 +241,7 @@ def check(run):
 
 @pytest.mark.parametrize(("method", "keep", "aggregation", "protocol"), COMBINATIONS)
 def test_vectors(method, keep, aggregation, protocol):
-    values = {"method": method, "keep": keep, "aggregation": aggregation, "protocol": protocol}
+    values = {"method": method, "keep": keep, "aggregation": aggregation, "fitting_epochs": 2}
     check(start(FEW_VECTORS, values, **{**TINY, "protocol": protocol}))
 
 
@@ -245,7 +251,12 @@ def test_images(method, protocol):
     check(start(FEW_IMAGES, {"method": method}, **{**ON_FEW_IMAGES, "protocol": protocol}))
 
 
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - set(REMEMBERING)))
+@pytest.mark.parametrize("method", FIELD)
+def test_images_of_the_field(method):
+    check(start(FEW_IMAGES, {"method": method}, **{**ON_FEW_IMAGES, "protocol": "published"}))
+
+
+@pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.generative])
 @pytest.mark.parametrize("task_order", ["overlap", "non-overlap"])
 def test_images_that_are_made(method, task_order):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1, "task_order": task_order}

@@ -75,7 +75,7 @@ def check_settings(settings: Settings) -> None:
                         "what comes to them, in its order")  # fmt: skip
     _check_classifier(settings)
     name = settings.method
-    if chosen_method(settings).generative is None:
+    if chosen_method(settings).server_part is None:
         return
     if settings.streams:
         raise OfclError(f"{name} needs tasks that end for all clients; streams do not")
@@ -85,6 +85,11 @@ def check_settings(settings: Settings) -> None:
         raise OfclError(
             f"{name} sends more than the model, without noise; a method with a memory can be "
             "private (dp_clip)"
+        )
+    if settings.secure_aggregation:
+        raise OfclError(
+            f"secure_aggregation hides updates, and {name} sends more than these; use a method "
+            "that sends the model alone, for example cbr"
         )
     if settings.batchnorm != "average":
         raise OfclError(
@@ -96,6 +101,8 @@ def check_settings(settings: Settings) -> None:
         raise OfclError(
             f"{name} needs rounds, and these at least {settings.min_clients} clients (min_clients)"
         )
+    if chosen_method(settings).generative is None:
+        return
     if settings.loss != "ce" or settings.test_first:
         ignored = "loss" if settings.loss != "ce" else "test_first"
         raise OfclError(f"{ignored} is for methods with a memory; with {name} it would do nothing")
@@ -168,7 +175,7 @@ def find_oddities(settings: Settings, shares: Sequence[Share]) -> list[str]:
         )
     if settings.clients < settings.min_clients:
         warnings.append(f"no round will happen: {settings.clients} client is not a federation")
-    elif method.generative is None and settings.closing_round == "none":
+    elif method.server_part is None and settings.closing_round == "none":
         warnings += _tasks_without_rounds(settings, shares)
     replays_past = settings.replay == "past" and not settings.joint
     if settings.loss == "ace" and replays_past and method.policy is not None:

@@ -24,6 +24,7 @@ from ofcl.models.head import width
 from ofcl.own_parts.part_identity import identities
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
+from ofcl.update import network_alone
 
 MOST_VALIDATION = 2000  # samples of all clients, by which abstention is chosen
 NOISE, COPIES = 0.05, 10  # of images
@@ -79,7 +80,7 @@ def build_bundle(
             licence=settings.licence,
         ),
     )
-    bundle = Bundle(description, server.model | server.prototypes | server.frozen)
+    bundle = Bundle(description, network_alone(server.model) | server.prototypes | server.frozen)
     if not finished:
         return bundle
     curves = validation_curves(bundle, participants.clients)

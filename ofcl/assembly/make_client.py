@@ -11,6 +11,7 @@ from ofcl.assembly.dealing import batch_limit, build_reading
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
 from ofcl.client import Barrier, Client, Schedule, Sharing
+from ofcl.compression.codecs import find_codec
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Form, Pattern
 from ofcl.data.live.live_stream import LiveStream
@@ -96,8 +97,8 @@ def build_barrier(settings: Settings) -> Barrier:
         case "end":
             return "at-end"
         case "none":
-            generative = chosen_method(settings).generative is not None
-            return "after-test" if generative else "none"
+            meets = chosen_method(settings).server_part is not None
+            return "after-test" if meets else "none"
 
 
 def build_schedule(settings: Settings) -> Schedule:
@@ -130,6 +131,7 @@ def build_sharing(settings: Settings) -> Sharing:
         batchnorm=settings.batchnorm,
         privacy=_build_privacy(settings),
         features=settings.classifier == "nearest-mean" and settings.class_counts,
+        codec=find_codec(settings.compress),
     )
 
 
@@ -275,6 +277,7 @@ def build_live_stream(
         window=settings.window if standardise else None,
         device=find_device(settings.device),
         normalisation=normalisation,
+        feature_window=settings.window if settings.features == "standardised" else None,
     )
     on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"
     waits = settings.on_bad == "wait"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 import torch
@@ -16,7 +17,7 @@ from ofcl.methods.augmentations import FlipAndRotate, FlipAndShift, Noise
 from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import Learner
 from ofcl.methods.losses import Contrast, find_loss
-from ofcl.methods.parts import GenerativeParts, PolicyParts
+from ofcl.methods.parts import GenerativeParts, LearnerParts, PolicyParts
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.methods.replay import Replay
 from ofcl.models import ModelSize, find_model
@@ -25,6 +26,7 @@ from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.own_parts.lookup import find_part
 from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import NAMES, Settings
+from ofcl.state import COMPANION
 from ofcl.uncertainty.change import Change, Perturbation
 from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
 from ofcl.uncertainty.scorer import Scorer
@@ -32,7 +34,7 @@ from ofcl.uncertainty.scores import find_score
 
 
 def build_model(settings: Settings, dataset: Dataset, classes: int | None = None) -> nn.Module:
-    """Builds the initial model, the same for all clients and the server.
+    """Builds the initial model, the same for all clients and the server, with its companion.
 
     Args:
         settings: The run's settings, resolved.
@@ -45,6 +47,8 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
     )
     with private(settings.seed, "model"):
         model = find_model(settings.model).build(size)
+        if (companion := chosen_method(settings).companion) is not None:
+            model.add_module(COMPANION, companion(model))
     # Images are faster with their channels last; modules without images do not mind.
     return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
@@ -61,11 +65,14 @@ def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.M
     learner: Learner
     if isinstance(model, Adapted):
         model.seed(derive(settings.seed, "dropout", number))
-    if (generative := chosen_method(settings).generative) is not None:
+    method = chosen_method(settings)
+    if method.generative is not None:
         parts = generative_parts(settings, dataset, model, "generative", number)
-        learner = generative.client(parts)
+        learner = method.generative.client(parts)
+    elif method.learner is not None:
+        learner = method.learner(learner_parts(settings, dataset, number, model))
     else:
-        learner = build_replay(settings, dataset, number, model)
+        learner = build_replay(settings, dataset, number, model)()
     if settings.aggregation == "fedprox":
         learner.penalty = ProximalTerm(model, settings.mu, settings.proximal)
     return learner
@@ -100,11 +107,14 @@ def generative_parts(
         consolidation=settings.consolidation,
         consistency=settings.consistency,
         gan_lr=settings.gan_lr,
+        target_kd=settings.target_kd,
     )
 
 
-def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Replay:
-    """Builds the learner that the methods with a memory share.
+def learner_parts(
+    settings: Settings, dataset: Dataset, number: int, model: nn.Module
+) -> LearnerParts:
+    """Collects the parts that a method's own learner is made from.
 
     Args:
         settings: The run's settings, resolved.
@@ -112,7 +122,45 @@ def build_replay(settings: Settings, dataset: Dataset, number: int, model: nn.Mo
         number: The client's number, which is part of the seeds of its random generators.
         model: The client's model.
     """
-    return Replay(
+    replay = build_replay(settings, dataset, number, model)
+    return LearnerParts(
+        replay=replay,
+        model=model,
+        make_optimizer=lambda: build_optimizer(settings, model),
+        memory=replay.keywords["memory"],
+        loss=replay.keywords["loss"],
+        generator=generator(settings.seed, "method", number),
+        augment=replay.keywords["augment"],
+        temperature=settings.temperature,
+        moment="round" if settings.streams and settings.task is None else settings.moment,
+        der_alpha=settings.der_alpha,
+        der_beta=settings.der_beta,
+        mir_candidates=settings.mir_candidates,
+        fitting_epochs=settings.fitting_epochs,
+        lwf_weight=settings.lwf_weight,
+        ewc_weight=settings.ewc_weight,
+        class_counts=settings.class_counts,
+        tau_old=settings.tau_old,
+        tau_new=settings.tau_new,
+        omega_old=settings.omega_old,
+        omega_new=settings.omega_new,
+        glfc_rise=settings.glfc_rise,
+    )
+
+
+def build_replay(
+    settings: Settings, dataset: Dataset, number: int, model: nn.Module
+) -> functools.partial[Replay]:
+    """Collects the parts of the learner that most methods share; calling the result builds it.
+
+    Args:
+        settings: The run's settings, resolved.
+        dataset: The run's data, or a dataset without samples that has their form.
+        number: The client's number, which is part of the seeds of its random generators.
+        model: The client's model.
+    """
+    return functools.partial(
+        Replay,
         model=model,
         optimizer=build_optimizer(settings, model),
         loss=find_loss(settings.loss),
@@ -175,6 +223,10 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
         beta=settings.keep_beta,
         scale=settings.score_scale,
         seed=derive(settings.seed, "keep", number),
+        model=model,
+        lr=settings.lr or 0.0,
+        refed_steps=settings.refed_steps,
+        refed_lambda=settings.refed_lambda,
     )
     # There is never more to remember than there is; of a stream nobody knows how much that is.
     size = min(settings.memory, len(dataset.y_train) or settings.memory)

@@ -1,4 +1,4 @@
-"""From settings to the server: the initial model, how it averages, a generative method's part."""
+"""From settings to the server: the initial model, how it averages, a method's part."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from ofcl.aggregation import (
 )
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_learner import build_model, generative_parts
+from ofcl.compression.codecs import find_codec
+from ofcl.compression.steps import Steps
 from ofcl.data.dataset import Dataset
+from ofcl.engines.coded_models import CodedModels
 from ofcl.methods.learner import ServerPart
 from ofcl.own_parts.lookup import find_part
 from ofcl.safeguards.bounds import Bounds, Report
 from ofcl.safeguards.earlier_models import EarlierModels
+from ofcl.safeguards.late_updates import LateUpdates
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
 from ofcl.update import frozen, travelling
 
 
 def build_server(settings: Settings, dataset: Dataset, report: Report | None = None) -> Server:
-    """Builds the server with the initial model and, for a generative method, its part.
+    """Builds the server with the initial model and, if the method has one, its part.
 
     Args:
         settings: The run's settings, resolved.
@@ -38,8 +42,8 @@ def build_server(settings: Settings, dataset: Dataset, report: Report | None = N
     # Before a method's part, which may freeze the model.
     initial, still = travelling(model, statistics=True), frozen(model)
     part: ServerPart | None = None
-    if (generative := chosen_method(settings).generative) is not None:
-        part = generative.server(generative_parts(settings, dataset, model, "server"))
+    if (make_part := chosen_method(settings).server_part) is not None:
+        part = make_part(generative_parts(settings, dataset, model, "server"))
     return Server(
         initial,
         aggregate=build_aggregation(settings),
@@ -51,11 +55,47 @@ def build_server(settings: Settings, dataset: Dataset, report: Report | None = N
         clip_norm=settings.clip_norm,
         bounds=Bounds(settings.update_bound, settings.weight_bound, report) if report else None,
         earlier=EarlierModels() if report else None,
+        late=build_late_updates(settings),
+        steps=build_steps(settings),
         part=part,
         frozen=still,
         surveys=settings.classifier == "nearest-mean",
         seed=settings.seed,
     )
+
+
+def build_late_updates(settings: Settings) -> LateUpdates | None:
+    """Builds the buffer of updates that nobody waits for; None: rounds wait.
+
+    Args:
+        settings: The run's settings.
+    """
+    if settings.rounds == "waiting":
+        return None
+    return LateUpdates(settings.buffer, settings.age_power, settings.seed)
+
+
+def build_steps(settings: Settings) -> Steps | None:
+    """Builds what codes the steps of the global model; None: it travels as it is.
+
+    Args:
+        settings: The run's settings.
+    """
+    codec = find_codec(settings.compress)
+    return Steps(codec, settings.seed) if codec is not None else None
+
+
+def build_coded_models(settings: Settings, server: Server) -> CodedModels | None:
+    """Builds the server's side of coded messages; None: models travel as they are.
+
+    Args:
+        settings: The run's settings.
+        server: The server, whose steps are sent.
+    """
+    codec = find_codec(settings.compress)
+    if codec is None or server.steps is None:
+        return None
+    return CodedModels(codec, server.steps, settings.seed)
 
 
 def build_aggregation(settings: Settings) -> Aggregation:

@@ -12,6 +12,8 @@ from ofcl.errors import OfclError
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.perturbations import choose_perturbations
 
+DEVICES = "auto, cpu, cuda, cuda:N or mps"
+
 
 def resolve(settings: Settings, dataset: Dataset) -> Settings:
     """Fills in all settings that depend on the data or on this machine, such as `auto`.
@@ -63,7 +65,8 @@ def _closing_round(settings: Settings) -> str:
     Args:
         settings: The run's settings.
     """
-    by_themselves = settings.streams or settings.stagger or settings.engine == "flower"
+    apart = settings.streams or settings.stagger or settings.engine == "flower"
+    by_themselves = apart or settings.rounds == "buffered"
     return "end" if settings.closing_round == "task" and by_themselves else settings.closing_round
 
 
@@ -98,7 +101,8 @@ def find_device(name: str) -> torch.device:
     """Finds the device that a name stands for.
 
     Args:
-        name: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one, else the CPU.
+        name: `cpu`, `cuda`, `cuda:N`, `mps` (an Apple GPU), or `auto`: a CUDA device if there is
+            one, else the CPU. `auto` never stands for `mps`, on which nothing was measured.
 
     Raises:
         OfclError: If this machine has no such device.
@@ -108,9 +112,12 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise OfclError(f"unknown device '{name}'; expected auto, cpu, cuda or cuda:N") from None
-    if device.type not in ("cpu", "cuda"):
-        raise OfclError(f"device '{name}' is not supported; use auto, cpu, cuda or cuda:N")
+        raise OfclError(f"unknown device '{name}'; expected {DEVICES}") from None
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise OfclError(f"device '{name}' is not supported; use {DEVICES}")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise OfclError(f"device '{name}' is not there; it is the GPU of a Mac with Apple silicon "
+                        "and macOS 12.3 or later. Use --device cpu")  # fmt: skip
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise OfclError(f"device '{name}' is not there; this machine has "
                         f"{torch.cuda.device_count()} CUDA devices. Use --device cpu")  # fmt: skip

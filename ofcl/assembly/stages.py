@@ -15,6 +15,7 @@ from typing import Protocol
 from ofcl.algorithm import Engine
 from ofcl.assembly.dataset_clients import ClientFactory, dataset_participants, save_dataset
 from ofcl.assembly.dealing import Loader
+from ofcl.assembly.make_server import build_coded_models
 from ofcl.assembly.participants import Participants
 from ofcl.assembly.start import Start
 from ofcl.assembly.stream_clients import TestSamples, stream_participants
@@ -122,6 +123,7 @@ class LocalStage:
             patience=settings.patience,
             pause=hooks.pause,
             events=participants.events,
+            speeds=settings.speeds,
         )
         return Prepared(participants, engine)
 
@@ -175,6 +177,7 @@ class SimulationStage:
             settings.clients,
             Simulation(settings.clients, self._folder, make, settings.ray),
             run=CLIENTS_RUN,
+            coded=build_coded_models(settings, participants.server),
             save=hooks.save,
         )
         return Prepared(participants, engine)

@@ -23,6 +23,7 @@ from ofcl.assembly.stream_remarks import describe_end
 from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
 from ofcl.assembly.take_over import take_over
 from ofcl.assembly.unused_settings import find_unused
+from ofcl.data.feature_scaling import to_length_1
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.files.labels import label_name
@@ -32,7 +33,14 @@ from ofcl.data.live.iterator_feed import Items, IteratorFeed, samples_of_item
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed, Sample
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
+from ofcl.data.sample_forms import (
+    ImageForm,
+    SampleForm,
+    TableForm,
+    TextForm,
+    VectorForm,
+    embedded_form,
+)
 from ofcl.data.standardisation import Standardisation
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
@@ -115,7 +123,7 @@ def stream_participants(
     standardised = all(stream.form.standardisation is not None for stream in live)
     events: list[Event] = []
     new = not streams and not standardised and known is None  # a resumed run knows its first rows
-    warnings = _oddities(settings, pattern, by_name=new)
+    warnings = _oddities(settings, pattern, by_name=new, new=known is None and not standardised)
     if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
@@ -164,26 +172,26 @@ def form_of_streams(
         return start.form
     known: State = next((s.feed.known for s in live if "columns" in s.feed.known), {})
     columns, label = tuple(known.get("columns", ())), known.get("label")
+    fitted = [part for s in live if (part := s.form.standardisation) is not None]
+    pooled = Standardisation.pooled(fitted) if fitted else None
     if pattern.kind == "image":
+        resized = settings.image_size is not None
+        if embeds_images(settings.embedder):
+            return embedded_form(
+                find_image_embedder(settings.embedder),
+                pattern.shape,
+                resized=resized,
+                scaling=to_length_1(pooled).plain() if pooled is not None else ((), ()),
+            )
         channels, height, width = pattern.shape
         mean, std = (MEAN,) * channels, (STD,) * channels
-        embedder = None
-        if embeds_images(settings.embedder):
-            embedder = find_image_embedder(settings.embedder)
-            mean, std = (0.0,) * channels, (1.0,) * channels  # the embedder normalises
-        return ImageForm(
-            (channels, height, width), mean, std, settings.image_size is not None, None, embedder
-        )
+        return ImageForm((channels, height, width), mean, std, resized, None)
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
         return TextForm(find_embedder(settings.embedder), length, column, label)
-    fitted = [part for s in live if (part := s.form.standardisation) is not None]
-    mean, scale = (), ()
-    if fitted:
-        pooled = Standardisation.pooled(fitted)
-        mean, scale = tuple(pooled.mean.tolist()), tuple(pooled.scale.tolist())
-    if known.get("kind") == "numbers" and fitted:
+    mean, scale = pooled.plain() if pooled is not None else ((), ())
+    if known.get("kind") == "numbers" and pooled is not None:
         return TableForm(columns, mean, scale, label)
     return VectorForm(pattern.shape[0], columns[0] if columns else None, label, mean, scale)
 
@@ -202,13 +210,14 @@ def _settled(settings: Settings) -> Settings:
     return settings.model_copy(update=found)
 
 
-def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
+def _oddities(settings: Settings, pattern: Pattern, *, by_name: bool, new: bool) -> list[str]:
     """Lists warnings, in words, about what a user may not expect of a run over streams.
 
     Args:
         settings: The run's settings, resolved.
         pattern: Kind and shape of the samples.
         by_name: Whether the settings name the streams, and their rows are still to be standardised.
+        new: Whether no standardisation is known yet.
     """
     warnings = []
     if settings.clients < settings.min_clients:
@@ -218,6 +227,10 @@ def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
     if pattern.kind == "vector" and by_name:
         warnings.append(f"learning begins when {settings.window} rows have come: numbers are "
                         "standardised by them (--set window=N)")  # fmt: skip
+    embedded = pattern.kind == "image" and embeds_images(settings.embedder)
+    if embedded and settings.features == "standardised" and new:
+        warnings.append(f"learning begins when {settings.window} images have come: vectors are "
+                        "standardised by them (--set window=N, or features=unit)")  # fmt: skip
     return warnings
 
 

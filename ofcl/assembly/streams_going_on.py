@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,7 +12,7 @@ import torch
 from ofcl.assembly.start import Start
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.sample_forms import SampleForm, TableForm, TextForm, VectorForm
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.errors import OfclError
 from ofcl.events import Event
 from ofcl.state import State
@@ -103,6 +104,10 @@ def _columns(form: SampleForm) -> State:
 
 def _standardisation(form: SampleForm) -> State:
     """Returns the standardisation of a form, as a stream's form has it in its state."""
+    if isinstance(form, ImageForm) and form.feature_mean:
+        scale = torch.tensor(form.feature_scale, dtype=torch.double)
+        deviation = scale / math.sqrt(len(scale))  # a stream divides by √d itself
+        return {"mean": torch.tensor(form.feature_mean, dtype=torch.double), "scale": deviation}
     if isinstance(form, TableForm | VectorForm) and form.mean:
         return {name: torch.tensor(getattr(form, name), dtype=torch.double)
                 for name in ("mean", "scale")}  # fmt: skip

@@ -18,6 +18,7 @@ from ofcl.errors import OfclError
 from ofcl.models.head import grown, outputs, width
 from ofcl.server import Server
 from ofcl.state import Tensors
+from ofcl.update import network_alone
 
 
 def take_over(start: Start, clients: Sequence[Client], server: Server, seed: int) -> None:
@@ -36,7 +37,11 @@ def take_over(start: Start, clients: Sequence[Client], server: Server, seed: int
         return
     try:
         # Copies, as a run changes its tensors in place and the start may serve another run.
-        model = {name: start.model[name] for name in server.model}
+        # A saved model is without what a method adds to it (`COMPANION`): that begins anew.
+        model = {
+            **server.model,
+            **{name: start.model[name] for name in network_alone(server.model)},
+        }
         server.load_state(deepcopy(start.server or {**server.state(), "model": model}))
         if start.clients:
             for client, state in zip(clients, start.clients, strict=True):

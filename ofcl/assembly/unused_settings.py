@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ofcl.assembly.chosen_method import chosen_method
+from ofcl.data.files.image_embedders import embeds_images
 from ofcl.settings.rules import given
 from ofcl.settings.schema import Settings
 
@@ -38,7 +39,10 @@ def _conditions(
         "aggregation = 'trimmed-mean'": (rule == "trimmed-mean", ("trim",)),
         "aggregation = 'krum'": (rule == "krum", ("bad_clients",)),
         "aggregation = 'weighted'": (
-            rule == "weighted", ("nested_average", "class_weights", "class_counts"),
+            rule == "weighted", ("nested_average", "class_weights"),
+        ),
+        "aggregation = 'weighted', or method = 'fedcbdr'": (
+            rule == "weighted" or settings.method == "fedcbdr", ("class_counts",),
         ),
         "methods that score, for example bi": (method.score is not None, ("keep",)),
         "keep = 'weighted'": (settings.keep == "weighted", ("keep_beta",)),
@@ -46,12 +50,34 @@ def _conditions(
             method.policy is not None, ("memory", "memory_age", "memory_days", "replay_ratio"),
         ),
         "vectors": (kind == "vector", ("noise_std", "noise_copies")),
-        "images": (kind == "image", ("pixels", "interpolation", "image_size")),
-        "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
-        "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
-        "method = 'mfcl'": (
-            settings.method == "mfcl", ("synthetic", "generator_steps", "generator_labels"),
+        "images": (kind == "image", ("pixels", "interpolation")),
+        "images, and embedders of images": (
+            kind == "image" or embeds_images(settings.embedder), ("image_size",),
         ),
+        "embedders of images": (embeds_images(settings.embedder), ("features",)),
+        "a contrastive term (contrast above 0)": (
+            settings.contrast > 0 or settings.method == "scr", ("temperature",),
+        ),
+        "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
+        "methods without a loss of their own": (
+            settings.method not in ("fedcbdr", "glfc"), ("loss", "contrast", "distil"),
+        ),
+        "method = 'der'": (settings.method == "der", ("der_alpha", "der_beta")),
+        "method = 'mir'": (settings.method == "mir", ("mir_candidates",)),
+        "method = 'gdumb'": (settings.method == "gdumb", ("fitting_epochs",)),
+        "method = 'lwf'": (settings.method == "lwf", ("lwf_weight",)),
+        "method = 'ewc'": (settings.method == "ewc", ("ewc_weight",)),
+        "methods lwf, icarl and ewc": (settings.method in ("lwf", "icarl", "ewc"), ("moment",)),
+        "method = 'mfcl' or 'target'": (
+            settings.method in ("mfcl", "target"), ("synthetic", "generator_steps"),
+        ),
+        "method = 'mfcl'": (settings.method == "mfcl", ("generator_labels",)),
+        "method = 'target'": (settings.method == "target", ("target_kd",)),
+        "method = 'refed'": (settings.method == "refed", ("refed_steps", "refed_lambda")),
+        "method = 'fedcbdr'": (
+            settings.method == "fedcbdr", ("tau_old", "tau_new", "omega_old", "omega_new"),
+        ),
+        "method = 'glfc'": (settings.method == "glfc", ("glfc_rise",)),
         "method = 'fedcil'": (
             settings.method == "fedcil", ("consistency", "consolidation", "gan_lr"),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -112,16 +112,25 @@ def step_together(optimizers: Sequence[torch.optim.Optimizer]) -> None:
         parameter.grad = None
 
 
-def descend(optimizer: torch.optim.Optimizer, loss: Tensor, parameters: list[nn.Parameter]) -> None:
+def descend(
+    optimizer: torch.optim.Optimizer,
+    loss: Tensor,
+    parameters: list[nn.Parameter],
+    adjust: Callable[[list[Tensor]], list[Tensor]] | None = None,
+) -> None:
     """Computes the gradient of a loss, and takes a step of an optimiser with it.
 
     Args:
         optimizer: The optimiser of the parameters.
         loss: A scalar tensor that depends on the parameters.
         parameters: The parameters to compute the gradient for.
+        adjust: Changes the gradients before the step; None: they stay as they are.
     """
     # A network of somebody else may have parameters that do not reach the loss: they get zeros.
-    gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
+    gradients = list(torch.autograd.grad(loss, parameters, materialize_grads=True))
+    if adjust is not None:
+        with torch.no_grad():
+            gradients = adjust(gradients)
     for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad = gradient
     optimizer.step()

@@ -50,9 +50,11 @@ class Gate:
             task; None: any number.
         class_counts: Whether an update may hold counts of samples by class.
         extras: Whether an update must hold tensors besides the model.
+        class_lists: Whether these must include the classes of the client's task (`now`).
         most_remembered: The most samples that a client may remember; surveys tell their features.
         event_types: The types of events that a client may send.
         masked: Whether updates come by secure sums alone (`ofcl.secure_sum`), never in a reply.
+        coded: Whether updates may come in coded form, too.
     """
 
     def __init__(
@@ -68,13 +70,17 @@ class Gate:
         stretch: int | None = None,
         class_counts: bool = False,
         extras: bool = False,
+        class_lists: bool = True,
         most_remembered: int = 10**9,
         event_types: tuple[type[Event], ...] = (Learned, Evaluated),
         masked: bool = False,
+        coded: bool = False,
     ) -> None:
+        self._coded = coded
         self._model, self._known_classes, self._most_samples = model, classes, most_samples
         self._batch_size, self._most_labels = batch_size, most_labels
         self._class_counts, self._extras = class_counts, extras
+        self._class_lists = class_lists
         self._most_tasks, self._event_types = most_tasks, event_types
         self._most_remembered, self._masked = most_remembered, masked
         self._stretch, self._most_brought = stretch, most_brought
@@ -181,6 +187,8 @@ class Gate:
         """
         check_same("client of the update", update.client, client)
         check_count("number of samples", update.samples, self._most_samples)
+        if update.coded and not self._coded:
+            raise Rejected("a coded update came, which nobody asked for")
         if update.classes and not self._class_counts:
             raise Rejected("class counts came, which nobody asked for")
         for place, count in update.classes.items():
@@ -222,7 +230,7 @@ class Gate:
                 or (not torch.isin(classes, known).all())
             ):
                 raise Rejected(f"'{name}' is not a list of classes")
-        if "now" not in extras:
+        if self._class_lists and "now" not in extras:
             raise Rejected("the classes of its task are missing")
 
     def _check_event(self, event: Event, client: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from ofcl.engines.coded_models import CodedModels
 from ofcl.engines.gate import Gate
 from ofcl.engines.messages import Reply, Request, unpack_reply
 from ofcl.engines.quarantine import Quarantine
@@ -20,6 +21,7 @@ class Intake:
         quarantine: Leaves out clients whose answers are rejected again and again; None: they are
             asked for ever.
         tell: Is given each line for the user.
+        coded: Makes coded updates whole; None: updates come as they are.
     """
 
     def __init__(
@@ -28,7 +30,9 @@ class Intake:
         gate: Gate | None,
         quarantine: Quarantine | None,
         tell: Callable[[str], None],
+        coded: CodedModels | None = None,
     ) -> None:
+        self._coded = coded
         self._names, self._gate, self._quarantine, self._tell = names, gate, quarantine, tell
         self._known: dict[int, tuple[int, str]] = {}  # mini-batches and data of each client
         self._told_lost: set[int] = set()
@@ -53,15 +57,24 @@ class Intake:
         if answer is None:
             return None
         if self._gate is None:
-            return unpack_reply(answer)
+            return unpack_reply(self._whole(answer, request, client))
         try:
-            reply = self._gate.passed(answer, request, client)
+            reply = self._gate.passed(self._whole(answer, request, client), request, client)
         except Rejected as error:
             self.reject(client, error)
             return None
         if self._quarantine is not None:
             self._quarantine.passed(client)
         return self._compared(reply)
+
+    def _whole(self, answer: State, request: Request, client: int) -> State:
+        """Makes a coded update whole; raises `Rejected` if it cannot be read."""
+        if self._coded is None:
+            return answer
+        try:
+            return self._coded.whole(answer, request, client)
+        except Exception as error:  # something is of another type than anybody could expect
+            raise Rejected(f"its coded update cannot be read ({error})") from None
 
     def reject(self, client: int, why: Exception) -> None:
         """Tells the user that an answer is rejected, and counts it for the quarantine.

@@ -82,6 +82,9 @@ class LocalEngine:
             has no samples.
         pause: Waits for some seconds while no stream has samples; it may raise to end the run.
         events: Events that are yielded before those of the clients.
+        speeds: Buffered rounds: how long a mini-batch takes each client; default: all alike.
+        arrivals: Buffered rounds: the order in which clients arrive, as another run has recorded
+            it; default: by their speeds.
     """
 
     def __init__(
@@ -92,8 +95,12 @@ class LocalEngine:
         patience: float = 60.0,
         pause: Callable[[float], None] = time.sleep,
         events: Sequence[Event] = (),
+        speeds: Sequence[float] = (),
+        arrivals: Sequence[int] = (),
     ) -> None:
         self._clients = list(clients)
+        self._speeds = list(speeds) or [1.0] * len(self._clients)
+        self._arrivals, self._arrived = list(arrivals), 0
         self.clients = len(self._clients)
         self._starts = {number: start for number, start in enumerate(starts) if start > 0}
         self._patience, self._pause = patience, pause
@@ -293,6 +300,30 @@ class LocalEngine:
             else:
                 client.go_on()
             self._events += client.remembered()
+
+    def next_arrival(self) -> int | None:
+        """Gives the number of the client that has arrived first, of those that wait; None: none.
+
+        A client that never waits for others arrives after all its mini-batches, each of which takes
+        its time.
+        """
+        waiting = [client for client in self._clients if client.waiting]
+        if not waiting:
+            return None
+        if self._arrivals:
+            self._arrived += 1
+            return self._arrivals[self._arrived - 1]
+        return min(waiting, key=lambda c: (c.learned * self._speeds[c.number], c.number)).number
+
+    def answer(self, global_model: Tensors, client: int) -> None:
+        """Lets one client take the global model and learn on.
+
+        Args:
+            global_model: The global model.
+            client: The number of the client.
+        """
+        self._clients[client].receive(global_model)
+        self._events += self._clients[client].remembered()
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Lets clients that are `between_tasks` go on, with their tests if these are still to come.

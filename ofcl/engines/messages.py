@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ofcl.compression.steps import Form
 from ofcl.events import Event, from_json, to_json
 from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
@@ -53,6 +54,7 @@ class Request:
             sends the events of later exchanges again.
         sum: For the step `sum`: what the step needs.
         alone: Whether all others have finished, so that no round will follow.
+        form: How the model travels (`compression.steps.Form`).
     """
 
     run: str
@@ -64,6 +66,7 @@ class Request:
     seen: int = 0
     sum: State = field(default_factory=dict)
     alone: bool = False
+    form: Form = "whole"
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ def pack_request(request: Request) -> State:
     packed = {**vars(request), "steps": list(request.steps)}
     if not request.alone:  # parties of earlier versions do not know it
         del packed["alone"]
+    if request.form == "whole":
+        del packed["form"]
     return _without_empty_sum(packed)
 
 
@@ -128,6 +133,8 @@ def pack_reply(reply: Reply) -> Flat:
         reply: The reply.
     """
     update = pack_update(reply.update) if reply.update is not None else None
+    if update is not None and reply.update is not None and reply.update.coded:
+        update["state"] = {}  # the server makes it from the coded one
     events = [to_json(event) for event in reply.events]
     return flatten(_without_empty_sum({**vars(reply), "events": events, "update": update}))
 
@@ -155,7 +162,8 @@ def pack_update(update: Update) -> State:
     Args:
         update: The update.
     """
-    fields = {name: value for name, value in vars(update).items() if name != "sent"}
+    unsent = {"sent"} if update.coded else {"sent", "coded"}
+    fields = {name: value for name, value in vars(update).items() if name not in unsent}
     return {**fields, "classes": [list(item) for item in sorted(update.classes.items())]}
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ofcl.data.files.labels import label_name
 from ofcl.errors import OfclError, one_line
-from ofcl.models.head import BIAS, WEIGHT
+from ofcl.models.head import BIAS, COMPANIONS, WEIGHT
 from ofcl.models.prototypes import SUMMED, SUMS
 from ofcl.state import Tensors
 
@@ -165,7 +165,8 @@ def check_tensors(state: Tensors, model: Tensors, classes: int) -> None:
             shapes = f"{tuple(tensor.shape)}, not {tuple(wanted.shape)}"
             raise Rejected(f"'{name}' has the shape {shapes}")
         check_finite(name, tensor)
-    if BIAS in state and len(state[BIAS]) != len(state[WEIGHT]):
+    rows = {len(state[name]) for name in (WEIGHT, BIAS, *COMPANIONS) if name in state}
+    if len(rows) > 1:
         raise Rejected("the parts of its head do not fit together")
 
 
@@ -179,7 +180,7 @@ def _fits(name: str, tensor: Tensor, wanted: Tensor, classes: int) -> bool:
         wanted: The model's tensor of this name, whose shape all others must have.
         classes: The number of classes.
     """
-    if name not in (WEIGHT, BIAS):
+    if name not in (WEIGHT, BIAS, *COMPANIONS):
         return tensor.shape == wanted.shape
     # The sender may not know the newest classes yet, or be the first to meet one.
     alike = tensor.dim() == wanted.dim() and tensor.shape[1:] == wanted.shape[1:]

@@ -16,6 +16,7 @@ import torch
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.engines.channel import Channel
+from ofcl.engines.coded_models import CodedModels
 from ofcl.engines.gate import Gate
 from ofcl.engines.intake import Intake
 from ofcl.engines.messages import (
@@ -53,6 +54,7 @@ class RemoteEngine:
             have finished. None: nothing is sent then.
         summing: Leads secure sums: clients then send their updates in no other way. None: clients
             send their updates with their answers.
+        coded: Lets models and updates travel in fewer bytes; None: they travel as they are.
         quarantine: Leaves out clients whose answers are rejected again and again; None: they are
             asked for ever.
         readmitted: Clients that are let in again although a checkpoint has them in quarantine.
@@ -75,6 +77,7 @@ class RemoteEngine:
         names: Sequence[str] = (),
         hand_out: Callable[[Mapping[int, Request]], Mapping[int, State]] | None = None,
         summing: ServerSum | None = None,
+        coded: CodedModels | None = None,
         quarantine: Quarantine | None = None,
         readmitted: Collection[int] = (),
         watch: Callable[[Sequence[float]], None] = lambda losses: None,
@@ -88,7 +91,7 @@ class RemoteEngine:
         self._over = False  # whether the final model has been handed out
         self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._standing = Standing(run, clients)
-        self._intake = Intake(self._names, gate, quarantine, tell)
+        self._intake = Intake(self._names, gate, quarantine, tell, coded)
         self._updates: dict[int, Update] = {}  # of the clients that wait
         self._device = torch.device("cpu")  # the server's
         self._outputs = 0  # of the global model's head
@@ -96,7 +99,7 @@ class RemoteEngine:
         self._released = 0
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
-        self._readmitted, self._watch = readmitted, watch
+        self._readmitted, self._watch, self._coded = readmitted, watch, coded
         self._leave_out_gone()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
@@ -196,10 +199,17 @@ class RemoteEngine:
             exchange: Sends them, and gives the answers.
         """
         self._save()
-        answers = exchange(requests)
+        coded = self._coded
+        shortened = coded.shortened if coded is not None else lambda client, request: request
+        answers = exchange({k: shortened(k, request) for k, request in requests.items()})
         self._standing.exchange += 1
         for client, request in requests.items():
-            yield client, self._intake.read(answers.get(client), request, client)
+            reply = self._intake.read(answers.get(client), request, client)
+            if coded is not None and reply is None:
+                coded.missed(client)
+            elif coded is not None and reply is not None:
+                coded.note(reply, request)
+            yield client, reply
 
     def _hand_out_final(self, model: Tensors) -> None:
         """Sends the final global model to clients that finished before the run was over.
@@ -366,6 +376,7 @@ class RemoteEngine:
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._events],
             "over": self._over,
+            "coded": self._coded.state() if self._coded is not None else {},
             "summing": self._summing.state() if self._summing is not None else None,
         }
 
@@ -382,6 +393,8 @@ class RemoteEngine:
         self._events = [from_json(event) for event in state["untold"]]
         if self._summing is not None:
             self._summing.load_state(state["summing"])
+        if self._coded is not None:
+            self._coded.load_state(state.get("coded", {}))
         self._standing.readmit(self._intake.load_state(state, self._readmitted))
         self._leave_out_gone()
 

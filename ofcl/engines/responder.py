@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -28,7 +29,7 @@ from ofcl.engines.messages import (
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated, Event, from_json
 from ofcl.secure_sum.party_sum import PartySum
-from ofcl.state import Flat, State, flatten
+from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, newest, save_checkpoint
 from ofcl.storage.encryption import Seal
 from ofcl.update import Update
@@ -155,6 +156,7 @@ class Responder:
         summing: PartySum | None = None,
     ) -> None:
         self._summing, self.masked = summing, False
+        self._known: Tensors = {}  # the global model of the last request, if models are coded
         self._held: Update | None = None  # the update that waits for a secure sum
         self._accept_loss, self._fingerprint = accept_loss, fingerprint
         self._folder, self._make, self._tell = folder, make, tell
@@ -195,6 +197,7 @@ class Responder:
                 f"client {client.number} has answered exchange {answered} and does not "
                 f"go back to {request.exchange}"
             )
+        request = self._whole(request, client)
         try:
             events: list[Event] = []
             failure: StreamError | None = None
@@ -211,6 +214,24 @@ class Responder:
         if failure is not None:
             raise failure
         return self._last
+
+    def _whole(self, request: Request, client: Client) -> Request:
+        """Makes the model of a request whole, if it came as a step from the one before.
+
+        Args:
+            request: The request, as it has come.
+            client: The client, which knows how models are coded.
+        """
+        if request.form == "whole":
+            model = request.model
+        elif not self._known:
+            raise OfclError("the server sends a step from a model that is not here")
+        else:
+            same = request.form == "same"
+            model = self._known if same else client.decoded(request.model, self._known)
+        if client.coded and "sum" not in request.steps:
+            self._known = model
+        return replace(request, model=model, form="whole")
 
     def _answered(self) -> int | None:
         """Gives the number of the exchange that was answered last; None: there was none."""
@@ -280,13 +301,14 @@ class Responder:
             if checkpoint is not None:
                 self._check_note(checkpoint.state.get("note", {}))
             self._client, self._run, self._last = self._make(), run, None
-            self._unseen, self._held = [], None
+            self._unseen, self._held, self._known = [], None, {}
             saved_sum = checkpoint.state.get("summing", {}) if checkpoint is not None else {}
             if self._summing is not None:
                 self._summing.load_state(saved_sum)
             if checkpoint is not None and checkpoint.state.get("held") is not None:
                 self._held = unpack_update(checkpoint.state["held"])
             if checkpoint is not None:
+                self._known = checkpoint.state.get("known", {})
                 self._client.load_state(checkpoint.state["client"])
                 self._last = flatten(checkpoint.state["reply"])
                 events = map(from_json, self._last.tree["events"])
@@ -343,6 +365,8 @@ class Responder:
             "note": self._note(),
             "kept": self._keeper.state(client) if self._keeper is not None else {},
         }
+        if self._known:
+            state["known"] = self._known
         if self.masked and self._summing is not None:
             held = pack_update(self._held) if self._held is not None else None
             state |= {"held": held, "summing": self._summing.state()}

@@ -3,6 +3,7 @@
 memory     `Memory`: takes mini-batches on offer, draws samples for replay, forgets
 policy     `Policy`: every sample has a key, and the smallest keys stay, or another choice
 choice     other choices by the keys: a weighted draw, spread over their range, far from each other
+herding    another one: samples whose mean is that of their class
 ranks      keys of different times made comparable
 shares     how the room is split over the classes
 rekeying   which keys are computed when a mini-batch is offered

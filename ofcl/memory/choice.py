@@ -46,11 +46,16 @@ class Choice:
         thinning: Chooses among all samples of a class at once, given their priorities; None: the
             smallest priorities decide.
         by_distance: Whether the thinning needs the distances between samples.
+        most_compared: The most samples of a class whose distances are measured; None: of all.
+        hands_on: Whether the keys of samples that go are handed on to those of their class that
+            stay, so that a class's sum of keys does not change.
     """
 
     priority: Priority = keep_key
     thinning: Thinning | None = None
     by_distance: bool = False
+    most_compared: int | None = MOST_COMPARED
+    hands_on: bool = False
 
     def order(
         self, key: np.ndarray, arrival: np.ndarray, distances: np.ndarray, room: int
@@ -165,19 +170,22 @@ DIVERSE = Choice(thinning=thin_nearest, by_distance=True)
 """Samples whose features are far from each other; of two near ones, the smaller key stays."""
 
 
-def rows_to_compare(table: Table, crowded: Sequence[np.ndarray], moment: int) -> np.ndarray:
-    """Chooses the rows whose distances are measured: at most 64 of each crowded class, at random.
+def rows_to_compare(
+    table: Table, crowded: Sequence[np.ndarray], moment: int, most: int | None = MOST_COMPARED
+) -> np.ndarray:
+    """Chooses the rows whose distances are measured: some of each crowded class, at random.
 
     Args:
         table: The memory's table.
         crowded: The rows of each class that has more samples than room.
         moment: A number that differs from mini-batch to mini-batch; so the random choice does too.
+        most: The most rows of a class; None: all of them.
 
     Returns:
         The rows in ascending order; empty if no class is crowded.
     """
     some = [np.empty(0, dtype=np.int64)]
     for rows in crowded:
-        drawn = np.argsort(scattered(moment, table.id[rows]), kind="stable")[:MOST_COMPARED]
+        drawn = np.argsort(scattered(moment, table.id[rows]), kind="stable")[:most]
         some.append(rows[drawn])
     return np.sort(np.concatenate(some))

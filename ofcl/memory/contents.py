@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.compute.devices import to_device
+from ofcl.compute.devices import all_to_device, to_device
 from ofcl.memory.offer import Offer
 from ofcl.memory.store import Store
 from ofcl.memory.table import Table
@@ -124,10 +124,12 @@ class Contents:
         ordered = np.concatenate([np.empty(0, dtype=np.int64), *self._places_of.values()])
         places = torch.from_numpy(ordered)
         columns = self.table.columns().items()
+        extras = {name: value[places] for name, value in self.store.extras.items()}
         return {
             "x": self.store.x[places] if len(places) else self.store.x[:0],
             "places": places,
             "samples": {name: torch.from_numpy(column[ordered]) for name, column in columns},
+            **({"extras": extras} if extras else {}),
         }
 
     def load_state(self, state: State, balanced: bool) -> None:
@@ -146,7 +148,9 @@ class Contents:
         if state["arrived"]:
             self.store.reserve(state["x"])
             x, rows = state["x"].to(self.store.x.device), np.arange(len(places))
-            self.store.put(places, x, rows, self.table.y[places])
+            extras = all_to_device(state.get("extras", {}), x.device)
+            self.store.extras = {}
+            self.store.put(places, x, rows, self.table.y[places], extras)
 
     def _by_class(self, rows: np.ndarray, balanced: bool) -> dict[int, np.ndarray]:
         """Groups rows of the table by class; if not `balanced`, all rows are in class 0."""
@@ -167,7 +171,7 @@ class Contents:
         free = np.flatnonzero(~self.used)[: len(rows)]
         self.table.copy_rows(rows, free)
         self.used[free] = True
-        self.store.put(free, offer.x, rows - self.size, self.table.y[free])
+        self.store.put(free, offer.x, rows - self.size, self.table.y[free], offer.extras)
         for c, new in arriving.items():
             taken, free = free[: new.sum()], free[new.sum() :]
             self._places_of[c][new] = taken

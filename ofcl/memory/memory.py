@@ -28,7 +28,7 @@ from ofcl.memory.rekeying import rows_to_key
 from ofcl.memory.replay_order import ReplayDraw, class_by_class, uncertain_first
 from ofcl.memory.shares import SHARE_RULES, even_shares
 from ofcl.memory.table import Samples
-from ofcl.state import State
+from ofcl.state import State, Tensors
 
 DROPPED = 1000  # samples that went last, whose keys are kept for the report
 
@@ -66,7 +66,7 @@ class Memory:
         days: float | None = None,
         replay_draw: ReplayDraw = "uniform",
     ) -> None:
-        self.size, self.policy, self.rule = size, policy, rule
+        self.size, self.policy, self.rule, self.device = size, policy, rule, device
         self._replay_draw = replay_draw
         self._generator = generator
         self._contents, self._expiry = Contents(size, device), Expiry(age, days)
@@ -181,6 +181,18 @@ class Memory:
         assert self._offer is not None
         self._offer.keys.extend(map(Transfer, keys))
 
+    def attach(self, extras: Tensors) -> None:
+        """Remembers further tensors with the samples of the mini-batch that was offered last.
+
+        They may be known only after its gradient steps. A sample that goes takes them with it.
+
+        Args:
+            extras: Tensors (n, …) of floats by name, with a row for each sample of the mini-batch,
+                on the memory's device; the same names with every mini-batch.
+        """
+        assert self._offer is not None
+        self._offer.extras.update(extras)
+
     def _compared(
         self, crowded: list[np.ndarray], offered: Tensor
     ) -> tuple[np.ndarray, Transfer] | None:
@@ -194,7 +206,8 @@ class Memory:
             The rows that were compared, and the distances between them (rows, rows); None if no
             class is crowded, or the policy has no scorer.
         """
-        rows = rows_to_compare(self._contents.table, crowded, self._arrived)
+        most = self.policy.choice.most_compared
+        rows = rows_to_compare(self._contents.table, crowded, self._arrived, most)
         if self.policy.scorer is None or not len(rows):
             return None
         samples = self._contents.samples_at(rows, offered)
@@ -247,13 +260,32 @@ class Memory:
         store = self._contents.store
         return store.x[places], store.y[places]
 
+    def has(self, name: str) -> bool:
+        """Says whether a further tensor is remembered with samples (`attach`).
+
+        Args:
+            name: The name of the tensor.
+        """
+        return name in self._contents.store.extras
+
+    def extras_at(self, name: str, places: Tensor) -> Tensor:
+        """Returns what `attach` gave for the samples at some places.
+
+        Args:
+            name: The name of the tensor. `logits` grow with the head; a logit of a class that was
+                not known is NaN.
+            places: Places that `draw` returned.
+        """
+        return self._contents.store.extras[name][places]
+
     def grow(self, classes: int, seed: int) -> None:
-        """Adds outputs for new classes to the model that scores samples, if there is one.
+        """Adds outputs for new classes to the model that scores samples, and to kept logits.
 
         Args:
             classes: The number of classes now.
             seed: The run's seed, from which new outputs start.
         """
+        self._settled().store.grow(classes)
         if self.policy.scorer is not None:
             self.policy.scorer.grow(classes, seed)
 
@@ -322,7 +354,8 @@ class Memory:
         if self._arrived <= self.size:
             return {}
         # Where classes outnumber the places, rounding down would leave none for any.
-        split = even_shares if len(counts) > self.size else SHARE_RULES[self.rule]
+        rule = self.policy.shares or SHARE_RULES[self.rule]
+        split = even_shares if len(counts) > self.size else rule
         shares = split(counts, self.size)
         return {c: share for c, share in shares.items() if counts[c] > share}
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from ofcl.compute.devices import Transfer
 from ofcl.memory.policy import Policy
 from ofcl.memory.table import Table
+from ofcl.state import Tensors
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Offer:
         compared: The rows whose distances were measured, in ascending order, and the distances
             between them (rows, rows); None if the policy needs no distances.
         keys: The new keys of each group of `to_key`.
+        extras: Further tensors (n, …) by name that are remembered with the samples.
     """
 
     x: Tensor
@@ -41,6 +43,7 @@ class Offer:
     policy: Policy
     compared: tuple[np.ndarray, Transfer] | None = None
     keys: list[Transfer] = field(default_factory=list)
+    extras: Tensors = field(default_factory=dict)
 
     def decide(self, table: Table) -> tuple[dict[int, np.ndarray], np.ndarray]:
         """Writes the new keys into the table, and decides which rows stay.
@@ -65,6 +68,8 @@ class Offer:
                 rows = rows[self.policy.choice.order(keys, arrivals, apart, share)]
             staying[c] = rows[:share]
             going.append(rows[share:])
+            if self.policy.choice.hands_on and share:
+                table.key[staying[c]] += table.key[going[-1]].sum() / share
         staying = {c: rows for c, rows in sorted(staying.items()) if len(rows)}
         return staying, np.concatenate(going)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from ofcl.memory.choice import Choice
 from ofcl.memory.ranks import Ranks
+from ofcl.memory.shares import ShareRule
+from ofcl.state import State
 from ofcl.uncertainty.scorer import Scorer
 
 Key = Callable[..., Tensor]
@@ -28,6 +30,32 @@ class Unkeyed(NamedTuple):
 
     x: Tensor
     y: Tensor
+
+
+class Source(Protocol):
+    """The part of a policy that follows the client's model, and that keys are made of.
+
+    A `Scorer` is one; a method may have another.
+    """
+
+    @property
+    def frozen(self) -> bool:
+        """Whether gradient steps of the client's model leave the keys as they are."""
+
+    def distances_between(self, x: Tensor) -> Tensor:
+        """Computes the distance between every two samples (n, n), for a choice by distance."""
+
+    def grow(self, classes: int, seed: int) -> None:
+        """Is called when the client's model has got outputs for new classes."""
+
+    def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
+        """Is called before the client takes the global model, and after it."""
+
+    def state(self) -> State:
+        """Returns what changes, for a checkpoint."""
+
+    def load_state(self, state: State) -> None:
+        """Restores what `state` returned."""
 
 
 @dataclass(frozen=True)
@@ -80,22 +108,24 @@ class Policy:
         key: Computes the keys of samples.
         balanced: Whether every class has a share of the room; otherwise all samples compete.
         rekey: When keys are computed anew.
-        scorer: Computes the scores that the keys are made of; None: the keys need no model.
+        scorer: Computes what the keys are made of; None: the keys need no model.
         labelled: Whether the key depends on the samples' classes too.
         choice: Which samples of a class stay, given their keys.
         ranks: Turns keys into ranks among the keys since the last round; None: keys stay as they
             are. Ranks need the `rekey` of `on-arrival`.
         reversed: Whether a small key means that a sample is uncertain.
+        shares: How the room is split over the classes; None: as the memory's rule says.
     """
 
     key: Key
     balanced: bool = True
     rekey: Rekey = "never"
-    scorer: Scorer | None = None
+    scorer: Source | None = None
     labelled: bool = False
     choice: Choice = Choice()  # noqa: RUF009 (it is frozen)
     ranks: Ranks | None = None
     reversed: bool = False
+    shares: ShareRule | None = None
 
     def keys(self, x: Tensor, y: Tensor) -> Tensor:
         """Computes the keys of samples (n,).

@@ -85,6 +85,11 @@ class Accompanied:
         self._learner.end_task()
         self._alone.end_task()
 
+    def before_test(self) -> None:
+        """Tells both that their models are about to be tested."""
+        self._learner.before_test()
+        self._alone.before_test()
+
     def sends(self) -> Tensors:
         """Returns the tensors that the client's learner sends besides the model."""
         return self._learner.sends()

@@ -1,7 +1,7 @@
 """The contract of a method: how a client learns, and what the server does besides averaging.
 
-Most methods are a memory policy and share one learner (`replay.py`). A generative method brings a
-learner of its own, and a part at the server.
+Most methods are a memory policy and share one learner (`replay.py`), to which some add parts
+(`additions.py`). A generative method brings a learner of its own, and a part at the server.
 """
 
 from __future__ import annotations
@@ -90,6 +90,12 @@ class Learner(Protocol):
 
     def end_task(self) -> None:
         """Is called when the client's task has ended; the task's closing round may still come."""
+
+    def before_test(self) -> None:
+        """Is called before the client's own model is sent for a closing round, or is tested.
+
+        Most learners do nothing. One that learns when it is asked to predict learns now.
+        """
 
     def sends(self) -> Tensors:
         """Returns the tensors by name that an update carries besides the model; often none."""

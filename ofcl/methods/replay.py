@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -15,6 +16,7 @@ from ofcl.compute.optimizers import descend
 from ofcl.compute.precision import computing_in
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
+from ofcl.methods.additions import Adjust, Choose, Follower, Objective, Step
 from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import measured
 from ofcl.methods.losses import Contrast, Loss, members
@@ -55,6 +57,15 @@ class Replay:
             samples, it compares two views of each, and both are classified.
         distillation: The term that keeps predictions near the global model's; None: there is none.
         penalty: FedProx's term; None: there is none.
+        objective: The loss of a step, in place of `loss` and `contrast`; None: these two.
+        two_views: Whether an objective sees two views of each sample, if the augmentation changes
+            all samples.
+        lots: How many lots of replayed samples a step has, each drawn by itself and as large as
+            `ratio` says.
+        candidates: How many samples are drawn for `choose`, which chooses a lot among them.
+        choose: Chooses the samples that a step replays; None: they are drawn at random.
+        adjust: Changes the gradients before the optimiser's step; None: they stay as they are.
+        followers: Further parts of the learner, which follow the run (`additions.py`).
         test_first: Whether a mini-batch is tested before it is learned, by a forward in evaluation
             mode; otherwise the logits of the first gradient step are its test.
         precision: The precision of the network in gradient steps on a GPU.
@@ -75,6 +86,13 @@ class Replay:
     contrast: Contrast | None = None
     distillation: Distillation | None = None
     penalty: ProximalTerm | None = None
+    objective: Objective | None = None
+    two_views: bool = False
+    lots: int = 1
+    candidates: int = 0
+    choose: Choose | None = None
+    adjust: Adjust | None = None
+    followers: tuple[Follower, ...] = ()
     test_first: bool = False
     precision: torch.dtype = torch.float32
     capture: bool = True
@@ -83,7 +101,8 @@ class Replay:
         self._device = next(self.model.parameters()).device
         self._captured = Captured(self.take_steps, self._device, capture=self.capture)
         changes_all = self.augment is not None and self.augmented == "all"
-        self.views = 2 if changes_all and self.contrast is not None else 1
+        contrasted = self.two_views if self.objective is not None else self.contrast is not None
+        self.views = 2 if changes_all and contrasted else 1
         drawn = self.steps * self.views if changes_all else self.steps - 1  # the first is unchanged
         changes = self.augment if drawn else None
         self._draws = Draws(changes, self.generator, drawn) if changes else None
@@ -99,8 +118,12 @@ class Replay:
             The measurement (3,) that `measured` makes.
         """
         lesson = self.begin(batch, current)
+        for follower in self.followers:
+            follower.before_steps(len(batch.x), lesson.current)
         measurement = self._captured(*lesson)
         self.end(batch, current)
+        for follower in self.followers:
+            follower.after_steps(len(batch.x))
         return measurement
 
     def begin(self, batch: Batch, current: Sequence[int]) -> Lesson:
@@ -138,7 +161,9 @@ class Replay:
         exclude = batch.task if self.replay == "past" else None  # None: nothing is excluded
         places, draws = torch.empty(self.steps, 0, dtype=torch.long), torch.empty(0)
         if self.memory is not None and len(self.memory):
-            places = self.memory.draw(round(self.ratio * len(batch.x)), exclude, self.steps)
+            lot = self.candidates if self.choose else round(self.ratio * len(batch.x))
+            drawn = [self.memory.draw(lot, exclude, self.steps) for _ in range(self.lots)]
+            places = torch.cat(drawn, 1)
         if self._draws is not None:
             replayed = places.shape[1] if self.augmented == "all" else 0
             draws = self._draws.next(torch.Size([len(batch.x) + replayed, *batch.x.shape[1:]]))
@@ -166,10 +191,13 @@ class Replay:
         self.model.train()
         inputs, classes = self.seen(lesson)
         targets = self._targets(inputs, n, classes.shape[1])
-        for seen, labels, target in zip(inputs, classes, targets, strict=True):
+        for step, (seen, labels, target) in enumerate(zip(inputs, classes, targets, strict=True)):
+            at = places[step]
+            if self.choose is not None and len(at):
+                seen, labels, target, at = self._chosen(seen, labels, target, at, n)
             new = n if len(seen) > 1 else 2  # a lone sample is doubled, and both are new
             seen, labels = batchable(seen), batchable(labels) if len(seen) == 1 else labels
-            logits, loss = self._step_loss(seen, labels, new, current)
+            logits, loss = self._step_loss(seen, labels, new, current, at, is_first=step == 0)
             if self.distillation is not None and len(target):
                 term = self.distillation.divergence(logits[new:], target)
                 loss = loss + self.distillation.weight * term
@@ -178,7 +206,8 @@ class Replay:
                 first_logits = logits[:n].detach()
             if self.penalty is not None:
                 loss = loss + self.penalty()
-            descend(self.optimizer, loss, parameters)
+            adjust = self.adjust and functools.partial(_adjusted, self.adjust, step == 0)
+            descend(self.optimizer, loss, parameters, adjust)
         return measured(first_logits, y, torch.stack(losses), parameters)
 
     def _targets(self, inputs: Tensor, new: int, n: int) -> Tensor:
@@ -199,8 +228,37 @@ class Replay:
         with computing_in(self.precision, self._device):
             return self.distillation.targets(inputs[:, new:n]).float()
 
+    def _chosen(
+        self, seen: Tensor, labels: Tensor, target: Tensor, at: Tensor, new: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Keeps, of a step's candidates for replay, those that `choose` chooses.
+
+        Args:
+            seen: The inputs of the step (views · n, …).
+            labels: The classes of the first view (n,).
+            target: The teacher's logits of the candidates; empty without a teacher.
+            at: The places of the candidates in the memory.
+            new: How many of the n samples are new.
+
+        Returns:
+            The same four, with fewer replayed samples.
+        """
+        assert self.choose is not None
+        n, wanted = len(labels), min(round(self.ratio * new), len(at))
+        chosen = self.choose(seen[:n], labels, new, wanted)
+        rows = torch.cat([torch.arange(new, device=chosen.device), new + chosen])
+        views = seen.view(self.views, n, *seen.shape[1:])[:, rows].flatten(0, 1)
+        return views, labels[rows], target[chosen] if len(target) else target, at[chosen]
+
     def _step_loss(
-        self, seen: Tensor, labels: Tensor, new: int, current: Tensor
+        self,
+        seen: Tensor,
+        labels: Tensor,
+        new: int,
+        current: Tensor,
+        places: Tensor,
+        *,
+        is_first: bool,
     ) -> tuple[Tensor, Tensor]:
         """Computes the logits and the loss of one gradient step, without distillation and FedProx.
 
@@ -209,16 +267,22 @@ class Replay:
             labels: The classes of the first view (n,).
             new: How many of the n samples are new.
             current: Whether each class is one of the current task (classes,).
+            places: The places of the replayed samples in the memory.
+            is_first: Whether it is the first step of the mini-batch.
 
         Returns:
             The logits of the first view (n, classes), and the loss.
         """
         with computing_in(self.precision, self._device):
-            if self.contrast is None:
+            if self.contrast is None and self.objective is None:
                 logits = self.model(seen).float()
                 return logits, self.loss(logits, labels, new, current)
             features: Tensor = self.model.features(seen).float()  # type: ignore[operator]
         logits = self.model.head(features).view(self.views, len(labels), -1)  # type: ignore[operator]
+        if self.objective is not None:
+            step = Step(seen, features, logits, labels, new, current, places, is_first)
+            return logits[0], self.objective(step)
+        assert self.contrast is not None
         loss = self.loss(logits, labels.expand(self.views, -1), new, current).mean()
         return logits[0], loss + self.contrast(features, labels.repeat(self.views))
 
@@ -270,6 +334,8 @@ class Replay:
             self.distillation.grow(classes, seed)
         if self.penalty is not None:
             self.penalty.grow()
+        for follower in self.followers:
+            follower.grow(classes, seed)
 
     def before_round(self) -> None:
         """Tells the memory that a round comes; it may score by the model from before a round."""
@@ -288,9 +354,16 @@ class Replay:
             self.distillation.after_round()
         if self.penalty is not None:
             self.penalty.after_round(global_model)
+        for follower in self.followers:
+            follower.after_round(global_model)
 
     def end_task(self) -> None:
-        """Does nothing: the memory knows by itself which samples are of past tasks."""
+        """Tells the followers; the memory knows by itself which samples are of past tasks."""
+        for follower in self.followers:
+            follower.end_task()
+
+    def before_test(self) -> None:
+        """Does nothing: replay learns from mini-batches alone."""
 
     def sends(self) -> Tensors:
         """Returns no tensors: only the model leaves a client."""
@@ -307,6 +380,7 @@ class Replay:
             "generator": self._draws.state() if self._draws else self.generator.get_state(),
             "anchor": self.penalty.state() if self.penalty is not None else [],
             "distillation": self.distillation.state() if self.distillation is not None else {},
+            **({"followers": [each.state() for each in self.followers]} if self.followers else {}),
         }
 
     def load_state(self, state: State) -> None:
@@ -318,6 +392,8 @@ class Replay:
             self.penalty.load_state(state["anchor"])
         if self.distillation is not None:
             self.distillation.load_state(state["distillation"])
+        for follower, saved in zip(self.followers, state.get("followers", ()), strict=True):
+            follower.load_state(saved)
         if self._draws is not None:
             self._draws.load_state(state["generator"])
         else:
@@ -332,3 +408,8 @@ class Replay:
         self.model.eval()
         logits: Tensor = self.model(x)
         return logits
+
+
+def _adjusted(adjust: Adjust, is_first: bool, gradients: list[Tensor]) -> list[Tensor]:
+    """Calls `adjust` with its arguments in another order, which `functools.partial` needs."""
+    return adjust(gradients, is_first)

@@ -37,14 +37,18 @@ class Taught(NamedTuple):
 def stackable(learner: Learner) -> TypeGuard[Replay]:
     """Says whether a learner can be stacked: `Replay` with an MLP on a CPU, without FedProx.
 
-    An optimiser of a user's own takes its steps by itself.
+    A method that adds an objective, a choice or followers learns one client at a time. An optimiser
+    of a user's own takes its steps by itself.
     """
     return (
         isinstance(learner, Replay)
         and isinstance(learner.model, MLP)
         and learner.penalty is None
+        and learner.objective is None
+        and learner.choose is None
+        and not learner.followers
         and isinstance(learner.optimizer, SGD | Adam)
-        and not next(learner.model.parameters()).is_cuda
+        and next(learner.model.parameters()).device.type == "cpu"
     )
 
 

@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.seeds import generator
-from ofcl.state import Tensors
+from ofcl.state import COMPANION, Tensors
 
 WEIGHT, BIAS = "head.weight", "head.bias"
+BESIDE = {WEIGHT: "head_weight", BIAS: "head_bias"}
+"""The buffers of a companion that have the shapes of the head's tensors, and grow with them."""
+COMPANIONS = tuple(f"{COMPANION}.{name}" for name in BESIDE.values())
 FEWEST_CLASSES = 2  # that a model starts with: some scores compare the two likeliest classes
 
 
@@ -72,10 +75,22 @@ def grown(model: Tensors, classes: int, seed: int) -> Tensors:
         return model
     weight, bias = model[WEIGHT], model[BIAS]
     new_weight, new_bias = new_outputs(seed, len(bias), classes, weight.shape[1])
+    beside = {name: model[name] for name in COMPANIONS if name in model}
     return model | {
         WEIGHT: torch.cat([weight, new_weight.to(weight)]),
         BIAS: torch.cat([bias, new_bias.to(bias)]),
+        **{name: with_zeros(value, classes) for name, value in beside.items()},
     }
+
+
+def with_zeros(values: Tensor, rows: int) -> Tensor:
+    """Adds rows of zeros to a tensor.
+
+    Args:
+        values: The tensor, with a row for each class.
+        rows: The number of rows that there are afterwards.
+    """
+    return torch.cat([values, values.new_zeros(rows - len(values), *values.shape[1:])])
 
 
 Swapped = list[tuple[nn.Parameter, nn.Parameter]]
@@ -100,6 +115,9 @@ def grow_head(model: nn.Module, classes: int, seed: int) -> Swapped:
     # A new parameter, as the old one would still expect gradients of the old shape.
     head.weight, head.bias = (nn.Parameter(larger[name].clone()) for name in (WEIGHT, BIAS))
     head.out_features = len(head.bias)
+    if (companion := getattr(model, COMPANION, None)) is not None:
+        for name in BESIDE.values() & dict(companion.named_buffers()).keys():
+            companion.register_buffer(name, with_zeros(companion.get_buffer(name), classes))
     return [(old[WEIGHT], head.weight), (old[BIAS], head.bias)]
 
 

@@ -57,6 +57,13 @@ def check_secure_aggregation(settings: Settings) -> None:
             f"shows the server a sum alone, and aggregation = '{settings.aggregation}' needs the "
             "single updates; use fedavg or fedprox"
         )
+    elif settings.compress != "none":
+        reason = (
+            f"adds up masked numbers, and compress = '{settings.compress}' makes numbers that "
+            "cannot be added; use compress = 'none'"
+        )
+    elif settings.rounds == "buffered":
+        reason = "needs parties that meet in a round; use rounds = 'waiting'"
     elif settings.clip_norm is not None:
         reason = (
             "shows the server no single update that it could clip (clip_norm); dp_clip clips at "
@@ -67,7 +74,7 @@ def check_secure_aggregation(settings: Settings) -> None:
             "hides single parties, whose sums of features classifier = 'nearest-mean' sends one by "
             "one; use classifier = 'head'"
         )
-    elif settings.method in ("mfcl", "fedcil"):
+    elif settings.method in ("mfcl", "fedcil", "target"):
         reason = f"hides updates, and {settings.method} sends more than these; use a memory method"
     else:
         return
@@ -92,6 +99,7 @@ def check_combination(settings: Settings) -> None:
             "ever happen; lower min_clients or add clients"
         )
     others = given(settings)
+    _check_rounds(settings, clients, others)
     if not settings.streams:
         if settings.on_bad == "wait":
             raise OfclError("on_bad = 'wait' is for watched folders; use 'stop' or 'skip'")
@@ -102,6 +110,29 @@ def check_combination(settings: Settings) -> None:
         raise OfclError(f"{unused[0]} is for datasets; with --stream it would do nothing")
     if settings.clients not in (clients, _default("clients")):
         raise OfclError(f"{clients} streams are {clients} clients, not {settings.clients}")
+
+
+def _check_rounds(settings: Settings, clients: int, others: set[str]) -> None:
+    """Raises an error if the settings of buffered rounds exclude others, or would do nothing."""
+    if settings.rounds == "waiting":
+        if unused := sorted(others & {"buffer", "age_power", "speeds"}):
+            raise OfclError(f"{unused[0]} is for rounds = 'buffered'; it would do nothing")
+        return
+    if clients > 1 and settings.buffer > clients:
+        raise OfclError(
+            f"buffer = {settings.buffer} of {clients} clients: an update would wait for the next "
+            "one of its own client; lower buffer"
+        )
+    if settings.speeds and (len(settings.speeds) != clients or min(settings.speeds) <= 0):
+        raise OfclError(
+            f"speeds has {len(settings.speeds)} numbers; expected {clients}, one above 0 for each "
+            "client"
+        )
+    if settings.participation < 1 or settings.dropout or settings.stagger:
+        raise OfclError(
+            "participation, dropout and stagger are for rounds = 'waiting'; with rounds = "
+            "'buffered' every client takes part when it arrives: speeds makes some of them slow"
+        )
 
 
 def given(settings: Settings) -> set[str]:

@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from ofcl.errors import unknown
 from ofcl.own_parts.kinds import installed, is_code
-from ofcl.settings.files import PROTOCOLS, dataset_preset, preset
+from ofcl.settings.files import PROTOCOLS, dataset_preset, method_preset, preset
 
 NAMES = {
     "loss": ("ce", "ace"),
@@ -37,9 +37,9 @@ NAMES = {
 class Settings(BaseModel):
     """Everything that determines a run.
 
-    A setting that is not given gets the value that the paper sets for the dataset; else that of the
-    protocol; else the default. If the protocol names it in `fit`, a run chooses it for the data
-    (`assembly/fitting.py`).
+    A setting that is not given gets the value that the paper sets for the dataset; else the one
+    that the method needs (`methods.toml`); else that of the protocol; else the default. If the
+    protocol names it in `fit`, a run chooses it for the data (`assembly/fitting.py`).
 
     >>> Settings(protocol="published", memory=500).mixing
     0.5
@@ -85,11 +85,18 @@ class Settings(BaseModel):
         description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder; "
         "images: efficientnet-lite0, timm:NAME, hf:NAME",
     )
+    features: Literal["standardised", "unit"] = Field(
+        "standardised",
+        description="vectors of an embedder of images: standardised by the train samples, of "
+        "streams by the first (window); unit: of length 1",
+    )
     test_share: float = Field(
         0.2, gt=0, lt=1, description="own data: held out for testing if there is no test part"
     )
     window: int = Field(
-        200, ge=2, description="tables: rows from which the columns are standardised"
+        200,
+        ge=2,
+        description="tables, and streams of embedded images: rows by which they are standardised",
     )
     allow: tuple[str, ...] = Field(
         (), description="parties: parts of one's own that a server may ask for, by name or path"
@@ -280,11 +287,45 @@ class Settings(BaseModel):
         "of the memory's features; clients then send sums of features by class",
     )
 
-    # Generative methods
-    synthetic: int = Field(10, ge=1, description="mfcl: images made for every gradient step")
-    generator_steps: int = Field(
-        100, ge=1, description="mfcl: steps of the server's generator at the end of a task"
+    # Methods of the field, each by its name
+    moment: Literal["task", "round"] = Field(
+        "task",
+        description="lwf, icarl, ewc: the last global model becomes teacher or anchor as a task "
+        "ends, or after every round; streams without tasks: after every round",
     )
+    der_alpha: float = Field(0.1, ge=0, description="der: weight of the remembered logits")
+    der_beta: float = Field(0.5, ge=0, description="der: weight of the replayed samples' loss")
+    mir_candidates: int = Field(50, ge=1, description="mir: samples among which it chooses")
+    fitting_epochs: int = Field(
+        256, ge=1, description="gdumb: passes over the memory when a model is tested"
+    )
+    lwf_weight: float = Field(1.0, ge=0, description="lwf: weight of the distillation")
+    ewc_weight: float = Field(100.0, ge=0, description="ewc: weight of the penalty")
+
+    refed_steps: int = Field(
+        5, ge=1, description="refed: steps along which the importance of samples is added up"
+    )
+    refed_lambda: float = Field(
+        0.5, gt=0, lt=1, description="refed: share of a client's own data in its personalised model"
+    )
+    tau_old: float = Field(0.9, gt=0, description="fedcbdr: temperature of old classes' logits")
+    tau_new: float = Field(1.1, gt=0, description="fedcbdr: temperature of new classes' logits")
+    omega_old: float = Field(1.1, ge=0, description="fedcbdr: weight of samples of old classes")
+    omega_new: float = Field(0.9, ge=0, description="fedcbdr: weight of samples of new classes")
+    glfc_rise: float = Field(
+        1.2,
+        gt=0,
+        description="glfc: rise of the entropy that is a sign of new classes, without tasks",
+    )
+
+    # Generative methods
+    synthetic: int = Field(
+        10, ge=1, description="mfcl, target: made images for every gradient step"
+    )
+    generator_steps: int = Field(
+        100, ge=1, description="mfcl, target: steps of the server's generator at the end of a task"
+    )
+    target_kd: float = Field(25.0, ge=0, description="target: weight of the distillation")
     generator_labels: Literal["teacher", "noise"] = Field(
         "teacher", description="mfcl: what a made image is of: as the teacher takes it, or drawn"
     )
@@ -327,6 +368,12 @@ class Settings(BaseModel):
     )
     clip_norm: float | None = Field(
         None, gt=0, description="the server lets an update go at most so far from its model"
+    )
+    compress: str = Field(
+        "none",
+        pattern=r"^(none|fp16|int8|int4|topk:[0-9.]+)$",
+        description="how models travel, as differences to the last global model: none, fp16, int8, "
+        "int4, or topk:SHARE, the largest numbers alone; what is lost is sent later",
     )
     secure_aggregation: bool = Field(
         False, description="parties: the server sees the sum of their updates, no single one"
@@ -372,6 +419,20 @@ class Settings(BaseModel):
         description="a round of all clients before they are tested: none, at the end of each task, "
         "or at the end of their streams",
     )
+    rounds: Literal["waiting", "buffered"] = Field(
+        "waiting",
+        description="a round waits for all clients, or nobody waits: the server averages when "
+        "`buffer` updates have come, and each client goes on at once from the newest model",
+    )
+    buffer: int = Field(2, ge=1, description="rounds = buffered: updates that make a round")
+    age_power: float = Field(
+        0.5, ge=0, description="rounds = buffered: an update counts (1 + age) to minus this power"
+    )
+    speeds: tuple[float, ...] = Field(
+        (),
+        description="rounds = buffered, on one machine: how long a mini-batch takes each client; "
+        "unset: all alike",
+    )
     min_clients: int = Field(2, ge=1, description="fewer clients than this make no round")
     round_timeout: float | None = Field(
         None, gt=0, description="parties: seconds until a round goes on without one; none: it waits"
@@ -380,7 +441,7 @@ class Settings(BaseModel):
     dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
 
     # Running and reporting
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …, mps")
     threads: int | None = Field(
         None, ge=1, description="CPU threads of PyTorch; unset: one for mlp, else PyTorch's own"
     )
@@ -421,7 +482,9 @@ class Settings(BaseModel):
         if protocol not in PROTOCOLS:
             return values
         dataset = str(values.get("dataset", cls.model_fields["dataset"].default))
-        start, given = preset(protocol), {**dataset_preset(dataset, protocol), **values}
+        start = preset(protocol)
+        method = str(values.get("method", start.get("method")))
+        given = {**method_preset(method, protocol), **dataset_preset(dataset, protocol), **values}
         fit = [name for name in start.get("fit", ()) if name not in given]
         return {**start, "fit": fit, **given}
 
@@ -430,6 +493,13 @@ class Settings(BaseModel):
     def _whole_path(cls, value: str | None) -> str | None:
         """Makes the data folder absolute, so that a run is resumed from any other folder."""
         return None if value is None else str(Path(value).expanduser().absolute())
+
+    @field_validator("speeds", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: Any) -> tuple[float, ...]:
+        """Turns a list of numbers, or a text with commas between them, into numbers."""
+        items = value if isinstance(value, list | tuple) else str(value).split(",")
+        return tuple(float(item) for item in items if str(item).strip())
 
     @field_validator("augment", mode="before")
     @classmethod

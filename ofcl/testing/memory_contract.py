@@ -64,7 +64,10 @@ def _check_policy_with(
     def make_memory() -> Memory:
         """Makes an empty memory with the policy."""
         draws = generator(0, "memory of a policy")
-        policy = make_policy(PolicyParts(draws, _make_scorer, keep, rescore, scale=scale))
+        model = _make_model()
+        policy = make_policy(
+            PolicyParts(draws, _make_scorer, keep, rescore, scale=scale, model=model)
+        )
         return Memory(SIZE, policy, draws)
 
     with untouched_generators("a policy"):
@@ -77,12 +80,16 @@ def _check_policy_with(
     check_memory(make_memory)
 
 
+def _make_model() -> MLP:
+    """Makes a small random model, the same each time."""
+    with private(0, "model of a policy"):
+        return MLP(FEATURES, 4, CLASSES)
+
+
 def _make_scorer(score: str) -> Scorer:
     """Makes a scorer with a small random model, by the name of a score."""
-    with private(0, "model of a policy"):
-        model = MLP(FEATURES, 4, CLASSES)
     return Scorer(
-        model,
+        _make_model(),
         find_score(score, "scores"),
         as_of="after-round",
         perturb=NoisyCopies(copies=3),

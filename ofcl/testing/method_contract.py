@@ -25,6 +25,7 @@ from ofcl.testing.run_contract import check_run
 
 UNNAMED = "method-to-check"  # the name of a method that is not in METHODS
 FEW_STEPS = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}  # of generative methods
+FEW_EPOCHS = {"fitting_epochs": 2}  # of methods that learn when they are tested
 OF_EACH_CLASS = 4  # samples in a stream of which nobody announced the classes
 
 
@@ -52,6 +53,7 @@ def check_method(method: Method, dataset: Dataset | None = None, **settings: Any
         tiny = TINY if dataset.kind == "vector" else {**TINY_IMAGES, **FEW_STEPS}
         values = {
             **tiny,
+            **FEW_EPOCHS,
             "burn_in": 1,
             "checkpoint_every": 4,
             "device": "cpu",

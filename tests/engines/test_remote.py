@@ -33,9 +33,13 @@ PLAIN = {"model": "convnet", "width": 2}  # a fraction of a ResNet's time
     {"method": "loss", "keep": "weighted", "label_noise": 0.2, "input_noise": 0.2, **PLAIN},
     {"method": "bi", "keep": "spread", "score_scale": "rank", "replay_draw": "key", **PLAIN},
     {"method": "bi", "keep": "diverse", "replay_draw": "class", **PLAIN}, {"protocol": "strong"},
-    {"protocol": "strong", "method": "mfcl"}, {"closing_round": "end", "distil": 1.0, **PLAIN},
+    {"method": "refed", **PLAIN}, {"method": "fedcbdr", **PLAIN}, {"method": "glfc", **PLAIN},
+    {"method": "target", **PLAIN}, {"protocol": "strong", "method": "mfcl"},
+    {"closing_round": "end", "distil": 1.0, **PLAIN},
     {"protocol": "strong", "classifier": "nearest-mean", **PLAIN},
     {"closing_round": "end", "classifier": "nearest-mean", "batchnorm": "local", "mixing": 0.5},
+    {"compress": "int8", "batchnorm": "local", "participation": 0.5}, {"compress": "topk:0.1"},
+    {"compress": "fp16", "dp_clip": 1.0, "mixing": 0.5, **PLAIN},
 ], ids=str)  # fmt: skip
 def test_remote_clients_learn_bit_for_bit_as_local_ones(tmp_path, images, change):
     few = {"synthetic": 8, "generator_steps": 2, "consolidation": 1}
@@ -121,9 +125,10 @@ def batches_of(parties):
     return [party._client.learned for party in parties.values()]
 
 
-@pytest.mark.parametrize("method", ["er", "bi"])
-def test_nothing_is_learned_twice_or_skipped_whatever_happens(tmp_path, blobs, method):
-    settings = make_settings({**TINY, "method": method, "clients": 3, "model": "mlp"})
+@pytest.mark.parametrize(("method", "compress"), [("er", "int8"), ("bi", "none")])
+def test_nothing_is_learned_twice_or_skipped_whatever_happens(tmp_path, blobs, method, compress):
+    change = {"method": method, "clients": 3, "model": "mlp", "compress": compress}
+    settings = make_settings({**TINY, **change})
     events, server = locally(settings, blobs)
     elsewhere, _, post = remotely(tmp_path, settings, blobs, Trouble)
     assert len(post.troubles) == 7

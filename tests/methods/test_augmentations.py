@@ -150,7 +150,7 @@ def test_both_views_are_classified(images):
     x, y = learner.seen(lesson_of(learner, images))
     current = members([0, 1], of=outputs(learner.model))
     learner.model.train()
-    logits, loss = learner._step_loss(x[0], y[0], 5, current)
+    logits, loss = learner._step_loss(x[0], y[0], 5, current, torch.empty(0), is_first=True)
     features = learner.model.features(x[0])
     one, other = learner.model.head(features).split(10)
     assert torch.allclose(logits, one, atol=1e-5)

@@ -46,7 +46,8 @@ def check_that_parties_can_predict(deployment, out, folder):
 
 def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
     draw = random.Random(5)
-    undisturbed = Run(make_settings(LONG))
+    settings = {**LONG, "compress": "int8"}
+    undisturbed = Run(make_settings(settings))
     batches = Counter()
     for event in undisturbed:
         if isinstance(event, Learned):
@@ -58,7 +59,7 @@ def test_killed_absent_and_late_parties_and_a_killed_server(tmp_path):
         for name in PARTIES[:2]:  # the third joins late
             deployment.client(name)
         deployment.connected(2)
-        made = settings_file(tmp_path / "run.toml", LONG)
+        made = settings_file(tmp_path / "run.toml", settings)
         deployment.spawn("start", "start", deployment.folder, made, "--out", out)
 
         def after_round(wanted):

@@ -4,6 +4,7 @@ import torch
 
 from ofcl.algorithm import federate
 from ofcl.assembly.dataset_clients import dataset_participants
+from ofcl.assembly.make_server import build_coded_models
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import pack_request, unpack_request
 from ofcl.engines.remote import RemoteEngine
@@ -45,6 +46,7 @@ class InProcessChannel:
 def remotely(tmp_path, settings, data, channel=InProcessChannel, **how):
     parties = dataset_participants(settings, data)
     reached = channel(tmp_path, parties.settings, data)
+    how.setdefault("coded", build_coded_models(parties.settings, parties.server))
     engine = RemoteEngine(settings.clients, reached, run="run", tell=lambda _: None, **how)
     return list(federate(engine, parties.server)), parties.server, reached
 

@@ -6,7 +6,9 @@ tables        CSV, JSON lines and Parquet as columns, by `csv_rows`, `json_rows`
 columns       which column is the label, the text, a number; `cells` reads the values
 column_facts  facts about a column, collected in pieces; `table_facts` of all, `column_guesses`
 labels        labels as words, and the classes that they name
-embeddings    vectors of texts and images, cached on disk; `embedders` are the models that make them
+embeddings    vectors of texts and images, cached on disk; `embedders` make those of texts
+image_embedders    pretrained networks for images, by name and checksum; `embedder_networks` loads
+              them, `image_encoding` computes vectors with them, `timm_models` imports timm
 
 Used by `data.named`, `data.own` and `data.live`, which know what the files are for.
 """

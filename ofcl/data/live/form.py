@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
+from ofcl.data.feature_scaling import measure_features, to_length_1
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.embeddings import CHUNK, embed, embed_images
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.sample import Sample
+from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
 
@@ -50,6 +52,8 @@ class Form:
         device: The device for the tensors; None: the CPU.
         normalisation: Mean and standard deviation of each channel, by which images are normalised;
             None: those of all live images (`MEAN`, `STD`).
+        feature_window: The number of first images by whose vectors those of all are standardised;
+            None: vectors keep length 1.
     """
 
     def __init__(
@@ -61,8 +65,10 @@ class Form:
         window: int | None = None,
         device: torch.device | None = None,
         normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
+        feature_window: int | None = None,
     ) -> None:
         self._pattern, self._normalisation = pattern, normalisation
+        self._feature_window = feature_window
         self._embedder_name, self._root, self._device = embedder, root, device
         self._embedder: Embedder | None = None  # found when the first text arrives
         self._window = window
@@ -106,16 +112,35 @@ class Form:
         Returns:
             Whether samples can be turned into tensors; False while the standardisation needs more.
         """
-        if self._window is None or self._standardise is not None or self._pattern.kind != "vector":
+        needed = self.rows_needed
+        if needed is None or self._standardise is not None:
             return True
-        if len(pending) < self._window and not ended:
+        if len(pending) < needed and not ended:
             return False
         rows = [sample.x for sample in pending if not sample.problem]
-        if len(rows) < self._window and not (ended and rows):
+        if len(rows) < needed and not (ended and rows):
             return False
-        window = np.stack(rows[: self._window])
-        self._standardise = Standardisation.of(window.astype(np.float64))
+        window = np.stack(rows[:needed])
+        if self._embeds_images:
+            self._standardise = measure_features(self._features(window))
+        else:
+            self._standardise = Standardisation.of(window.astype(np.float64))
         return True
+
+    @property
+    def rows_needed(self) -> int | None:
+        """The number of first samples by which all are standardised; None: nothing is."""
+        if self._embeds_images:
+            return self._feature_window
+        return self._window if self._pattern.kind == "vector" else None
+
+    def scale_features(self, window: int | None) -> None:
+        """Decides anew whether vectors of images are standardised, before any of them is.
+
+        Args:
+            window: The number of first images that decide; None: vectors keep length 1.
+        """
+        self._feature_window = window
 
     def to_tensor(self, samples: Sequence[Any]) -> Tensor:
         """Turns samples into a model's input (n, …), on the device.
@@ -127,7 +152,10 @@ class Form:
             return torch.from_numpy(self._embed(samples)).to(self._device)
         x = np.stack(samples)
         if self._embeds_images:
-            return torch.from_numpy(self._features(x)).to(self._device)
+            vectors = self._features(x)
+            if self._standardise is not None:
+                vectors = to_length_1(self._standardise)(vectors)
+            return torch.from_numpy(vectors).to(self._device)
         if self._pattern.kind == "image":
             return self._normalised(torch.from_numpy(x).to(self._device).float() / 255)
         if self._standardise is not None:
@@ -150,16 +178,19 @@ class Form:
         pixels = self._pattern.kind == "image" and not self._embeds_images
         kind: Literal["image", "vector"] = "image" if pixels else "vector"
         shape = self._pattern.shape
+        form = None
         if self._pattern.kind == "text":
             shape = self._embed(["a text"]).shape[1:]
         elif self._embeds_images:
-            shape = (find_image_embedder(self._embedder_name).length,)
+            embedder = find_image_embedder(self._embedder_name)
+            form = embedded_form(embedder, shape)
+            shape = (embedder.length,)
         x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
         y = torch.empty(0, dtype=torch.long)
         mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
         if self._normalisation is not None and kind == "image":
             mean, std = map(tuple, self._normalisation)
-        return Dataset(name, kind, x, y, x, y, labels, mean, std)
+        return Dataset(name, kind, x, y, x, y, labels, mean, std, form=form)
 
     def _normalised(self, x: Tensor) -> Tensor:
         """Normalises images with values from 0 to 1, channel by channel."""

@@ -31,7 +31,7 @@ from ofcl.privacy import epsilon
 from ofcl.state import State, Tensors, copied
 from ofcl.storage.atomic_files import write_whole
 from ofcl.storage.encryption import Seal
-from ofcl.update import frozen, travelling
+from ofcl.update import frozen, network_alone, travelling
 
 HELPS = "helps.json"
 OF_STREAMS = 2  # models of tasks, and of rounds, that are kept of a stream, which may have no end
@@ -271,7 +271,7 @@ class KeptModels:
             classifier="nearest-mean" if means else "head",
             learned=learned,
         )
-        whole = model | means | frozen(client.model)
+        whole = network_alone(model) | means | network_alone(frozen(client.model))
         bundle = Bundle(description, {key: value.cpu() for key, value in whole.items()})
         if not client.finished or name != self._keep:
             return bundle

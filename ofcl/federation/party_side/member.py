@@ -293,7 +293,7 @@ class Member:
 
     def _can_learn_alone(self, method: str) -> bool:
         """Tells whether a method can do without the server; if not, says so in the log."""
-        if (known := METHODS.get(method)) is not None and known.generative is not None:
+        if (known := METHODS.get(method)) is not None and known.server_part is not None:
             self._tell(f"{method} cannot learn without the server's part: no --local-too here")
             return False
         return True
@@ -324,6 +324,8 @@ def _in_words(run: str, terms: Terms) -> str:
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
     nearest = settings.get("classifier") == "nearest-mean"
     leaving = "; sums of its features by class will leave" if nearest else ""
+    if (known := METHODS.get(str(settings.get("method")))) is not None and known.companion:
+        leaving += f"; besides the model leaves: {known.sends}"
     memory = f"memory {settings.get('memory')}{leaving}"
     seen = "a sum with others alone" if settings.get("secure_aggregation") else "your updates"
     return f"run {run}: {settings.get('method')}, {memory}, {private}; the server sees {seen}"

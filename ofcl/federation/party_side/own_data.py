@@ -7,7 +7,6 @@ which class each label is (`Vocabulary`).
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +32,7 @@ from ofcl.assembly.stream_clients import (
 )
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
-from ofcl.data.files.image_embedders import embeds_images, find_image_embedder, public_name
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.feeds import STDIN, WATCH
 from ofcl.data.live.form import Kind, Pattern
 from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
@@ -41,9 +40,11 @@ from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm
 from ofcl.errors import OfclError
+from ofcl.federation.image_vectors import agreed_scaling, embedder_words
 from ofcl.federation.scaling import rescaled
 from ofcl.federation.terms import Samples, Terms
 from ofcl.own_parts.permission import check_allowed_at_party
+from ofcl.settings.files import BEFORE
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -147,7 +148,8 @@ def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
         values: The party's own settings.
         more: Settings that override the server's and the party's.
     """
-    theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    theirs = {**BEFORE}  # of a server of an earlier version
+    theirs |= {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
     check_allowed_at_party(theirs, make_settings({"allow": values.get("allow", ())}).allow)
     return make_settings({**theirs, **values, "engine": "local", **more})
 
@@ -161,9 +163,7 @@ def embedder_name(settings: Settings) -> str:
         settings: The settings of a run at this party.
     """
     if embeds_images(settings.embedder):
-        found = find_image_embedder(settings.embedder)
-        facts = hashlib.sha256(str(replace(found, name="")).encode()).hexdigest()
-        return f"{public_name(found.name)} (checksum {facts[:16]})"
+        return embedder_words(find_image_embedder(settings.embedder))
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 
@@ -195,7 +195,8 @@ class OwnDataset:
     def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
         self._values, self._share, self._tell = values, share, tell
         here = make_settings(values)
-        reading = build_reading(here)
+        # Vectors of images are scaled later, as all parties agree (`_placed`).
+        reading = replace(build_reading(here), features="unit")
         raw = read_raw(here.dataset, reading, tell)
         self._embedder = embedder_name(here) if _embedded(raw.content, here) else None
         self._dataset = make_dataset(raw, reading)
@@ -276,6 +277,11 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
         for name in ("x_train", "x_test", "x_validation"):
             if (x := getattr(dataset, name)) is not None:
                 changed[name] = rescaled(x, dataset.form, agreed.mean, agreed.std)
+    elif isinstance(dataset.form, ImageForm):
+        scaling = agreed_scaling(terms.settings, agreed.mean, agreed.std)
+        for name in ("x_train", "x_test", "x_validation"):
+            if scaling is not None and (x := getattr(dataset, name)) is not None:
+                changed[name] = scaling.of_tensor(x)
     return replace(dataset, labels=vocabulary.labels, **changed)
 
 
@@ -283,8 +289,12 @@ def _normalised(form: SampleForm, terms: Terms) -> SampleForm:
     """Gives the form of a party's samples the scaling that all parties of the run share."""
     if isinstance(form, TableForm) and terms.samples.mean:
         return replace(form, mean=terms.samples.mean, scale=terms.samples.std)
-    if not isinstance(form, ImageForm) or form.embedder is not None:
+    if not isinstance(form, ImageForm):
         return form
+    if form.embedder is not None:
+        scaling = agreed_scaling(terms.settings, terms.samples.mean, terms.samples.std)
+        mean, scale = scaling.plain() if scaling is not None else ((), ())
+        return replace(form, feature_mean=mean, feature_scale=scale)
     return replace(form, mean=terms.samples.mean, std=terms.samples.std)
 
 
@@ -376,6 +386,9 @@ class OwnStream:
         if self._first is not None:
             stream, self._first = self._first, None
             stream.hand_to(number, vocabulary, settings.batch_size)
+            stream.form.scale_features(
+                settings.window if settings.features == "standardised" else None
+            )
         else:
             stream = self._stream(settings, vocabulary, number)
         dataset = stream.form.empty_dataset("stream", ())

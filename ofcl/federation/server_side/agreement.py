@@ -13,6 +13,7 @@ from ofcl.data.files.embedders import EMBEDDERS, Embedder
 from ofcl.data.files.image_embedders import embeds_images
 from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
 from ofcl.errors import OfclError
+from ofcl.federation.image_vectors import agreed_scaling
 from ofcl.federation.server_side.alias_table import joined
 from ofcl.federation.terms import Introduction, Samples, agree, unpack_samples
 from ofcl.settings.schema import Settings
@@ -106,10 +107,10 @@ def empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Datas
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     scaling = (samples.mean, samples.std) if samples.kind == "image" else ((), ())
-    return Dataset(name, samples.kind, x, y, x, y, labels, *scaling)
+    return Dataset(name, samples.kind, x, y, x, y, labels, *scaling, form=samples.images)
 
 
-def sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
+def sample_form(samples: Samples, dataset: Dataset, settings: Settings) -> SampleForm:
     """Describes the parties' samples as far as the server knows them.
 
     It does not know the columns of tables and how each party standardises them.
@@ -117,9 +118,16 @@ def sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
     Args:
         samples: The form of the parties' samples.
         dataset: A dataset of that form.
+        settings: The settings of the run.
     """
+    if samples.images is not None:
+        scaling = agreed_scaling(settings.model_dump(), samples.mean, samples.std)
+        if scaling is not None or settings.features == "unit":
+            mean, scale = scaling.plain() if scaling is not None else ((), ())
+            return replace(samples.images, resized=True, feature_mean=mean, feature_scale=scale)
+        return VectorForm(samples.shape[0], by_parties=True)
     if samples.embedder is None or embeds_images(samples.embedder.partition(" (")[0]):
-        # Of embedded images it knows the vectors alone; the parties' models take the images.
+        # Parties of an earlier version tell of embedded images the vectors alone.
         form = dataset.sample_form
         return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))

@@ -39,9 +39,11 @@ def make_gate(settings: Settings, dataset: Dataset, vocabulary: Vocabulary) -> G
         stretch=settings.burn_in + settings.q,
         most_tasks=MOST_TASKS if settings.streams else settings.tasks,
         class_counts=needs_class_counts(settings),
-        extras=chosen_method(settings).generative is not None,
+        extras=chosen_method(settings).server_part is not None,
+        class_lists=chosen_method(settings).generative is not None,
         most_remembered=settings.memory,
         masked=settings.secure_aggregation,
+        coded=settings.compress != "none",
     )
 
 

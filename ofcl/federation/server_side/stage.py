@@ -7,11 +7,12 @@ decides which class each label is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.make_client import fewest_in_sum
-from ofcl.assembly.make_server import build_server
+from ofcl.assembly.make_server import build_coded_models, build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import resolve
 from ofcl.assembly.stages import Hooks, Prepared
@@ -121,14 +122,14 @@ class FederationStage:
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
-            sample_form=lambda: sample_form(samples, dataset),
+            sample_form=lambda: sample_form(samples, dataset, settings),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
             names=names,
             agreed={
                 "run": agreement.run,
                 "base": agreement.base,
-                "samples": vars(samples),
+                "samples": asdict(samples),
                 "aliases": dict(agreement.aliases),
             },
         )
@@ -142,6 +143,7 @@ class FederationStage:
             vocabulary=vocabulary,
             names=names,
             summing=make_summing(settings, dataset, vocabulary, agreement.run, names, hooks.tell),
+            coded=build_coded_models(settings, participants.server),
             # After a closing round nobody learns on: every party has the final model.
             hand_out=courier.hand_out if settings.closing_round == "none" else None,
             quarantine=Quarantine(agreement.odd),

@@ -189,6 +189,9 @@ class FedCIL:
         """Copies the generator as it is now, for replay in the next task."""
         self._ending.load_state_dict(self.model.generator.state_dict())
 
+    def before_test(self) -> None:
+        """Does nothing: FedCIL learns from mini-batches alone."""
+
     def sends(self) -> Tensors:
         """Returns the tensors that an update carries besides the model.
 

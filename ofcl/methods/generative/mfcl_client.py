@@ -181,6 +181,9 @@ class MFCL:
     def end_task(self) -> None:
         """Does nothing: the teacher comes from the server."""
 
+    def before_test(self) -> None:
+        """Does nothing: MFCL learns from mini-batches alone."""
+
     def sends(self) -> Tensors:
         """Returns the classes of the current task so far, under the name `now`, for the server."""
         return {"now": torch.tensor(self._current, dtype=torch.long)}

@@ -14,13 +14,13 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from ofcl.methods.generative.batchnorm_inputs import watched_inputs
 
 TEMPERATURE = 1000.0  # of the label term, as in MFCL's released code
 BALANCE, STATISTICS, SMOOTHNESS = 1.0, 50.0, 1e-3  # weights of the other terms
@@ -92,38 +92,6 @@ def smoothness_loss(images: Tensor) -> Tensor:
     return F.mse_loss(images, smooth)
 
 
-@contextmanager
-def watched_statistics(teacher: nn.Module) -> Iterator[list[Tensor]]:
-    """Collects `statistics_loss` of every BatchNorm layer while the context is open.
-
-    Args:
-        teacher: The model with the BatchNorm layers.
-
-    Yields:
-        A list; each forward of the teacher appends one loss for each layer.
-    """
-    losses: list[Tensor] = []
-
-    def watch(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        """Appends the statistics loss of one layer's input; PyTorch calls it after each forward."""
-        assert isinstance(layer, nn.BatchNorm2d)
-        assert layer.running_mean is not None
-        assert layer.running_var is not None
-        variance, mean = torch.var_mean(inputs[0], dim=(0, 2, 3), correction=0)
-        running_variance = layer.running_var.clamp_min(1e-8)
-        losses.append(
-            statistics_loss(mean, variance.clamp_min(1e-8), layer.running_mean, running_variance)
-        )
-
-    norms = [module for module in teacher.modules() if isinstance(module, nn.BatchNorm2d)]
-    hooks = [norm.register_forward_hook(watch) for norm in norms]
-    try:
-        yield losses
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
 def generator_loss(
     teacher: nn.Module, images: Tensor, noise: Tensor, seen: Tensor, labels: Labels
 ) -> Tensor:
@@ -136,8 +104,9 @@ def generator_loss(
         seen: The classes seen so far.
         labels: How the class of an image is chosen (`Labels`).
     """
-    with watched_statistics(teacher) as statistics:
+    with watched_inputs(teacher) as inputs:
         logits = teacher(images)[:, seen]
+    statistics = [statistics_loss(*of_layer) for of_layer in inputs]
     classes = logits.argmax(1) if labels == "teacher" else noise[:, : len(seen)].argmax(1)
     return (
         label_loss(logits, classes)

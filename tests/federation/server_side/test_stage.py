@@ -53,10 +53,12 @@ def test_parties_learn_bit_for_bit_as_clients_of_one_process(tmp_path):
     assert said == [f"{name} is connected" for name in PARTIES]
 
 
-def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
+@pytest.mark.parametrize("compress", ["none", "topk:0.2"])
+def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path, compress):
     transport = InProcess(members_with_a_late_one(tmp_path))
     transport.away = {2}
-    run, said = hosted(tmp_path, transport, {**SMALL, "tasks": 1, "min_clients": 2, "limit": None})
+    change = {"tasks": 1, "min_clients": 2, "limit": None, "compress": compress}
+    run, said = hosted(tmp_path, transport, {**SMALL, **change})
     events = []
     for event in run:
         events.append(event)
@@ -70,6 +72,7 @@ def test_a_party_that_joins_late_may_bring_classes_that_are_new(tmp_path):
     assert [0, 1, 2] in rounds
     assert run.result().A is not None
     assert "hospital-c is connected" in said
+    assert not [line for line in said if "rejected" in line]
 
 
 @pytest.mark.parametrize("change", [{"batchnorm": "reset"}, {"batchnorm": "local"},
@@ -186,9 +189,10 @@ def test_a_share_of_the_parties_is_of_those_that_take_part(tmp_path):
     assert run.settings.participation == 0.5
 
 
-def test_a_killed_server_goes_on_with_the_same_parties(tmp_path):
+@pytest.mark.parametrize("compress", ["none", "int8"])
+def test_a_killed_server_goes_on_with_the_same_parties(tmp_path, compress):
     transport = InProcess(members(tmp_path))
-    run, _ = hosted(tmp_path, transport, out=tmp_path / "run")
+    run, _ = hosted(tmp_path, transport, {**SMALL, "compress": compress}, out=tmp_path / "run")
     for event in run:
         if isinstance(event, Round) and event.round == 3:
             break
@@ -196,7 +200,7 @@ def test_a_killed_server_goes_on_with_the_same_parties(tmp_path):
     stage = FederationStage(FEDERATION, tmp_path, transport)
     resumed = Run.resume(tmp_path / "run", tell=lambda _: None, stage=stage)
     list(resumed)
-    _, server = locally()
+    _, server = locally(compress=compress)
     assert_same(resumed.server.model, server.model)
     assert stage.resume_command(tmp_path) == f"ofcl federation start {tmp_path} --resume"
 
