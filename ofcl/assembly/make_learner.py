@@ -23,6 +23,7 @@ from ofcl.models import ModelSize, find_model
 from ofcl.models.adapted import Adapted
 from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.own_parts.lookup import find_part
+from ofcl.pretrained.tuning import Tuning
 from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import NAMES, Settings
 from ofcl.uncertainty.change import Change, Perturbation
@@ -41,12 +42,34 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
     """
     classes = max(len(dataset.labels) if classes is None else classes, FEWEST_CLASSES)
     size = ModelSize(
-        dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
+        dataset.shape,
+        classes,
+        settings.width,
+        settings.hidden,
+        dataset.mean,
+        dataset.std,
+        build_tuning(settings),
     )
     with private(settings.seed, "model"):
         model = find_model(settings.model).build(size)
     # Images are faster with their channels last; modules without images do not mind.
     return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def build_tuning(settings: Settings) -> Tuning:
+    """Collects how a pretrained network learns; other networks do not look at it.
+
+    Args:
+        settings: The run's settings.
+    """
+    return Tuning(
+        settings.tune,
+        settings.lora_rank,
+        settings.backbone_side,
+        settings.recompute,
+        settings.weights,
+        settings.backbone,
+    )
 
 
 def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Learner:
@@ -138,8 +161,8 @@ def capturable(model: nn.Module, optimizer: str) -> bool:
         model: The model.
         optimizer: The name of its optimiser; one of a user's own may need the CPU in each step.
     """
-    draws = isinstance(model, Adapted) and model.draws
-    return not draws and optimizer in NAMES["optimizer"]
+    varies = isinstance(model, Adapted) and (model.draws or model.recomputes)
+    return not varies and optimizer in NAMES["optimizer"]
 
 
 def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Memory | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ofcl.assembly.chosen_method import chosen_method
+from ofcl.data.dataset import Kind
+from ofcl.pretrained.backbone_names import is_backbone
 from ofcl.settings.rules import given
 from ofcl.settings.schema import Settings
 
 
-def find_unused(asked: Settings, settings: Settings, kind: Literal["image", "vector"]) -> list[str]:
+def find_unused(asked: Settings, settings: Settings, kind: Kind) -> list[str]:
     """Lists warnings, in words, about settings that were given and have no effect.
 
     Args:
@@ -27,9 +27,7 @@ def find_unused(asked: Settings, settings: Settings, kind: Literal["image", "vec
     ]
 
 
-def _conditions(
-    settings: Settings, kind: Literal["image", "vector"]
-) -> dict[str, tuple[bool, tuple[str, ...]]]:
+def _conditions(settings: Settings, kind: Kind) -> dict[str, tuple[bool, tuple[str, ...]]]:
     """Lists what settings are for: in words, whether it is so here, and the settings' names."""
     method, rule = chosen_method(settings), settings.aggregation
     return {
@@ -49,6 +47,10 @@ def _conditions(
         "images": (kind == "image", ("pixels", "interpolation", "image_size")),
         "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
+        "pretrained models, for example efficientnet-lite0": (
+            is_backbone(settings.model), ("tune", "backbone_side", "weights", "recompute"),
+        ),
+        "tune = 'lora'": (settings.tune == "lora", ("lora_rank",)),
         "method = 'mfcl'": (
             settings.method == "mfcl", ("synthetic", "generator_steps", "generator_labels"),
         ),

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ofcl.errors import OfclError
+from ofcl.pretrained.hub import check_hub, is_downloaded
 
 TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 
@@ -20,7 +21,6 @@ TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 BATCH_OF_GPU = 32  # texts that are embedded at once
 TOKENS_AT_ONCE = 1024  # of the texts that a CPU embeds at once
 CHARACTERS_OF_TOKEN = 4  # of English texts, about
-SECONDS_FOR_HUB = 5  # after which the hub counts as out of reach
 
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -99,7 +99,7 @@ def load_encoder(embedder: Embedder) -> Encode:
         where = str(importlib.import_module(embedder.package).get_model_path())
     on_hub = not embedder.package and not Path(where).is_dir()
     try:
-        if on_hub and not _downloaded(where):
+        if on_hub and not is_downloaded(where):
             check_hub()
         model = sentence_transformers.SentenceTransformer(where)
     except Exception as error:  # of the hub, the network, the disk, the file format
@@ -137,33 +137,6 @@ def batch_size(texts: list[str], most_tokens: int | None) -> int:
     longest = max(map(len, texts), default=0) // CHARACTERS_OF_TOKEN + 1
     tokens = min(longest, most_tokens or longest)
     return min(max(TOKENS_AT_ONCE // tokens, 1), BATCH_OF_GPU)
-
-
-def check_hub() -> None:
-    """Asks the hub once for a sign of life, before a model is downloaded from it.
-
-    The hub's own functions try again and again, file by file, which takes minutes without network.
-
-    Raises:
-        OfclError: There is no answer.
-    """
-    from huggingface_hub import constants, get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=SECONDS_FOR_HUB)
-    except Exception as error:  # of the network, a proxy, or the hub's offline mode
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise OfclError(f"no answer from {constants.ENDPOINT}: {reason}") from None
-
-
-def _downloaded(model: str) -> bool:
-    """Tells whether a model of the hub is in the hub's cache on this machine."""
-    from huggingface_hub import try_to_load_from_cache
-
-    return any(
-        isinstance(try_to_load_from_cache(model, name), str)
-        for name in ("modules.json", "config.json")
-    )
 
 
 def _fingerprint(folder: Path) -> str:
