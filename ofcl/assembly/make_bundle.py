@@ -97,6 +97,8 @@ def _copies(settings: Settings, form: SampleForm) -> Perturbed:
     if isinstance(form, ImageForm) and form.embedder is None:
         return Perturbed((), settings.pixels, settings.interpolation, NOISE, COPIES)
     std, copies = settings.noise_std, settings.noise_copies
+    if isinstance(form, TextForm) and form.as_tokens:
+        std = settings.hidden_tokens  # here it is a share of tokens
     return Perturbed((), settings.pixels, settings.interpolation, std, copies)
 
 

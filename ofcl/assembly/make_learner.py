@@ -23,11 +23,12 @@ from ofcl.models import ModelSize, find_model
 from ofcl.models.adapted import Adapted
 from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.own_parts.lookup import find_part
+from ofcl.pretrained.tokens import find_tokeniser
 from ofcl.pretrained.tuning import Tuning
 from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import NAMES, Settings
 from ofcl.uncertainty.change import Change, Perturbation
-from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, MaskedCopies, NoisyCopies
 from ofcl.uncertainty.scorer import Scorer
 from ofcl.uncertainty.scores import find_score
 
@@ -222,6 +223,11 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
     """
     if dataset.kind == "vector":
         return NoisyCopies(settings.noise_std, settings.noise_copies)
+    if dataset.kind == "tokens":
+        known = find_tokeniser(settings.model, settings.weights)
+        return MaskedCopies(
+            settings.hidden_tokens, settings.noise_copies, known.mask, known.padding
+        )
     return ImageViews(
         settings.perturbations,
         mean=dataset.mean,

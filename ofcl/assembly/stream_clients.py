@@ -177,6 +177,8 @@ def form_of_streams(
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
+        if (tokens := live[0].form.token_samples) is not None:
+            return tokens.form(column, label)
         return TextForm(find_embedder(settings.embedder), length, column, label)
     fitted = [part for s in live if (part := s.form.standardisation) is not None]
     mean, scale = (), ()

@@ -43,7 +43,11 @@ def _conditions(settings: Settings, kind: Kind) -> dict[str, tuple[bool, tuple[s
         "methods with a memory, for example cbr": (
             method.policy is not None, ("memory", "memory_age", "memory_days", "replay_ratio"),
         ),
-        "vectors": (kind == "vector", ("noise_std", "noise_copies")),
+        "vectors": (kind == "vector", ("noise_std",)),
+        "vectors and token ids": (kind != "image", ("noise_copies",)),
+        "token ids (a pretrained model of texts)": (
+            kind == "tokens", ("tokens", "hidden_tokens"),
+        ),
         "images": (kind == "image", ("pixels", "interpolation", "image_size")),
         "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),

@@ -70,7 +70,8 @@ class Perturbed:
         perturbations: The names of the perturbations of images; empty: copies get noise.
         pixels: Whether raw or normalised pixels are changed.
         interpolation: How rotated pixels get their values.
-        noise_std: The standard deviation of the noise on the network's input.
+        noise_std: The standard deviation of the noise on the network's input; of token ids, the
+            share that is hidden.
         noise_copies: The number of noisy copies.
     """
 

@@ -93,6 +93,9 @@ class Reading:
         image_size: The side in pixels to which images are resized; None: they keep their size.
         embedder: The model that turns texts, or images, into vectors: its short name, its name on
             the hub, or its folder; that of texts leaves images as they are.
+        tokens: The number of tokens of a text that becomes token ids (`embedder = tokens:NAME`).
+        weights: The folder of the network whose tokeniser makes them; None: its package, or the
+            hub.
         test_share: The share of each class that is split off for testing, where the data have no
             test part.
         window: The number of rows from which the columns of a table are standardised.
@@ -117,6 +120,8 @@ class Reading:
     drop: tuple[str, ...] = ()
     image_size: int | None = None
     embedder: str = "e5-small-v2"
+    tokens: int = 128
+    weights: str | None = None
     test_share: float = 0.2
     window: int = 200
     subset: Subset = Subset()

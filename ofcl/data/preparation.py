@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.data.dataset import Dataset
+from ofcl.data.dataset import Dataset, Kind
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
@@ -25,6 +25,7 @@ from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
 from ofcl.data.stored_rows import StoredRows, StoredSamples
 from ofcl.data.table_code import TableCode, encode_stored, places_of_words
+from ofcl.data.token_samples import TokenSamples, makes_tokens
 from ofcl.errors import OfclError
 
 Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
@@ -68,7 +69,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     untested = _note_untested(raw, y_train.numpy(), y_test.numpy())
     dataset = Dataset(
         name=raw.name,
-        kind="image" if x_train.dim() == 4 else "vector",
+        kind="tokens" if isinstance(decode, TokenSamples) else _kind(x_train),
         x_train=x_train,
         y_train=y_train,
         x_test=x_test,
@@ -81,6 +82,11 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         notes=raw.notes + damage.notes(raw.name) + untested,
     )
     return replace(dataset, form=_form(raw, how, decode, dataset))
+
+
+def _kind(x: Tensor) -> Kind:
+    """Tells images from vectors."""
+    return "image" if x.dim() == 4 else "vector"
 
 
 def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleForm:
@@ -101,6 +107,8 @@ def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleFor
             if isinstance(decode, ImageReader):
                 return ImageForm(shape, mean, std, decode.resized, decode.largest)
             return ImageForm(shape, mean, std)
+        case "texts" if isinstance(decode, TokenSamples):
+            return decode.form(next(iter(raw.columns), None), raw.label)
         case "texts":
             embedder, column = find_embedder(how.embedder), next(iter(raw.columns), None)
             return TextForm(embedder, dataset.shape[0], column, raw.label)
@@ -179,6 +187,8 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
             return read_images(files, how.image_size, damage, how.track, how.white)
         case "images":
             return np.asarray
+        case "texts" if makes_tokens(how.embedder):
+            return TokenSamples(how.embedder, how.tokens, how.weights)
         case "texts":
             return functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
         case "table" if how.standardisation is not None:

@@ -147,18 +147,13 @@ def _of_texts(
 
 
 def _frozen(body: nn.Module) -> frozenset[str]:
-    """Names the tensors of a body that never change, as its model calls them."""
-    learning = {n.rpartition(".")[0] for n, p in body.named_parameters() if p.requires_grad}
+    """Names the tensors of a body that never change, as its model calls them.
+
+    BatchNorm's statistics are among them even where its weights learn: those of a few samples of
+    one task are far worse than those of the pretraining (docs/pretrained.md).
+    """
     parameters = {f"body.{n}" for n, p in body.named_parameters() if not p.requires_grad}
-    bare = {n.rpartition(".")[0] for n, _ in body.named_parameters()}
-    everything = all(p.requires_grad for p in body.parameters())
-    buffers = {
-        f"body.{n}"
-        for n, _ in body.named_buffers()
-        # Of a layer without parameters nobody knows; what it has moves only if everything does.
-        if (layer := n.rpartition(".")[0]) not in learning and (layer in bare or not everything)
-    }
-    return frozenset(parameters | buffers)
+    return frozenset(parameters | {f"body.{n}" for n, _ in body.named_buffers()})
 
 
 def _draws(body: nn.Module) -> bool:

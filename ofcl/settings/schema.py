@@ -234,7 +234,12 @@ class Settings(BaseModel):
         "bilinear", description="how images that are rotated or shrunk are read"
     )
     noise_std: float = Field(0.1, gt=0, description="vectors: standard deviation of the noise")
-    noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
+    noise_copies: int = Field(
+        5, ge=1, description="vectors and token ids: number of perturbed copies"
+    )
+    hidden_tokens: float = Field(
+        0.15, gt=0, lt=1, description="token ids: share of a text's tokens that a copy hides"
+    )
 
     # Learning
     model: str = Field(

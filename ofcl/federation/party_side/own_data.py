@@ -40,10 +40,12 @@ from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm
+from ofcl.data.token_samples import makes_tokens
 from ofcl.errors import OfclError
 from ofcl.federation.scaling import rescaled
 from ofcl.federation.terms import Samples, Terms
 from ofcl.own_parts.permission import check_allowed_at_party
+from ofcl.pretrained.tokens import TOKENS, find_tokeniser
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -164,6 +166,10 @@ def embedder_name(settings: Settings) -> str:
         found = find_image_embedder(settings.embedder)
         facts = hashlib.sha256(str(replace(found, name="")).encode()).hexdigest()
         return f"{public_name(found.name)} (checksum {facts[:16]})"
+    if makes_tokens(settings.embedder):
+        name = settings.embedder.removeprefix(TOKENS)
+        known = find_tokeniser(name, settings.weights)
+        return f"{TOKENS}{known.name} (checksum {known.checksum[:16]})"
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 

@@ -46,6 +46,7 @@ from ofcl.federation.terms import (
     unpack_samples,
 )
 from ofcl.federation.transport import Transport
+from ofcl.pretrained.tokens import TOKENS, find_tokeniser
 from ofcl.secure_sum.masking import FEWEST
 from ofcl.secure_sum.server_sum import ServerSum
 from ofcl.server import Server
@@ -161,7 +162,7 @@ class FederationStage:
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
-            sample_form=lambda: _sample_form(samples, dataset),
+            sample_form=lambda: _sample_form(settings, samples, dataset),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
             agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
@@ -315,12 +316,13 @@ def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Data
     return Dataset(name, samples.kind, x, y, x, y, labels, *scaling)
 
 
-def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
+def _sample_form(settings: Settings, samples: Samples, dataset: Dataset) -> SampleForm:
     """Describes the parties' samples as far as the server knows them.
 
     It does not know the columns of tables and how each party standardises them.
 
     Args:
+        settings: The settings of the run, resolved.
         samples: The form of the parties' samples.
         dataset: A dataset of that form.
     """
@@ -328,6 +330,11 @@ def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
         # Of embedded images it knows the vectors alone; the parties' models take the images.
         form = dataset.sample_form
         return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
+    if samples.kind == "tokens":
+        name = samples.embedder.partition(" (")[0].removeprefix(TOKENS)
+        known = find_tokeniser(settings.model, settings.weights)
+        embedder = Embedder(name, tokens=samples.shape[0], version=known.checksum)
+        return TextForm(embedder, samples.shape[0], as_tokens=True)
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))
     return TextForm(embedder, samples.shape[0])
 
