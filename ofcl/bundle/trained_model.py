@@ -286,7 +286,7 @@ class TrainedModel:
         return found
 
     def _token_names(self, form: TextForm) -> tuple[str, str | None]:
-        """Returns the name of the network whose tokeniser is used, and its folder if it is known."""
+        """Returns the name of the network whose tokeniser is used, and its folder if known."""
         if self._texts.embedder is not None:
             return self._texts.embedder, None
         return form.embedder.model, known_folder(form.embedder.model, form.embedder.version)

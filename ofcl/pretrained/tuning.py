@@ -1,7 +1,7 @@
 """The part of a pretrained network that learns: nothing of it, adapters, the last blocks, or all.
 
 Adapters are LoRA (Hu et al. 2022): beside a frozen matrix W there is a product B·A of low rank,
-which starts at zero. Only A and B learn.
+which starts at zero. Only A and B learn, and the weights of normalisation layers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import nn
 from ofcl.errors import OfclError
 from ofcl.pretrained.backbone_names import TUNE, is_tune
 
+NORMS = (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm)
 PEFT_EXTRA = "install it with: pip install 'ofcl[vision]' (or 'ofcl[text]')"
 
 
@@ -109,7 +110,11 @@ def adapted_layers(network: nn.Module) -> list[str]:
 
 
 def _add_adapters(network: nn.Module, rank: int, name: str) -> None:
-    """Puts adapters beside linear layers and convolutions; the network itself stays frozen."""
+    """Puts adapters beside linear layers and convolutions, and lets normalisation layers learn.
+
+    Their weights are few, and are all that scales the channels of convolutions that are applied
+    channel by channel, which get no adapters.
+    """
     if importlib.util.find_spec("peft") is None:
         raise OfclError(f"tune = 'lora' needs the package peft; {PEFT_EXTRA}, or use tune = 'head'")
     from peft import LoraConfig, inject_adapter_in_model
@@ -120,6 +125,9 @@ def _add_adapters(network: nn.Module, rank: int, name: str) -> None:
                         "tune = 'last:1' or 'all'")  # fmt: skip
     how = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers)
     inject_adapter_in_model(how, network)
+    for layer in network.modules():
+        if isinstance(layer, NORMS):
+            layer.requires_grad_(True)
 
 
 def _recompute(network: nn.Module, name: str) -> None:

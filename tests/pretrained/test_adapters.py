@@ -16,7 +16,7 @@ from ofcl.models import ModelSize, find_model
 from ofcl.models.head import grow_head
 from ofcl.pretrained.referred import copy_model, load_saved, referred, saved_state
 from ofcl.pretrained.timm_library import import_timm
-from ofcl.pretrained.tuning import Tuning, adapted_layers, blocks_of
+from ofcl.pretrained.tuning import NORMS, Tuning, adapted_layers, blocks_of
 from ofcl.state import nbytes
 from ofcl.update import frozen, travelling
 
@@ -88,7 +88,9 @@ def test_only_what_is_trained_moves_travels_and_is_saved(tiny: str, tune: str) -
     if tune == "head":
         assert leaving == {"head.weight", "head.bias"}
     if tune == "lora":
-        assert all("lora_" in name or name.startswith("head.") for name in leaving)
+        norms = {f"{n}.weight" for n, layer in model.named_modules() if isinstance(layer, NORMS)}
+        norms |= {name.replace(".weight", ".bias") for name in norms}
+        assert all("lora_" in name or name.startswith("head.") for name in leaving - norms)
         assert moved == leaving
     if tune == "all":
         assert {n for n, _ in model.named_parameters()} == leaving

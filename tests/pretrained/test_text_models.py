@@ -84,7 +84,7 @@ def test_padding_changes_nothing(encoder: str) -> None:
 def test_what_travels(encoder: str, tune: str) -> None:
     model = find_model(encoder).build(ModelSize((6,), 3, tuning=Tuning(tune, rank=1)))
     names = set(travelling(model, statistics=True))
-    wanted = {"head": (), "lora": ("lora_",), "last:1": ("layer.1.",)}[tune]
+    wanted = {"head": (), "lora": ("lora_", "LayerNorm"), "last:1": ("layer.1.",)}[tune]
     assert all(name.startswith("head.") or any(w in name for w in wanted) for name in names)
     assert len(names) > 2 or tune == "head"
 
