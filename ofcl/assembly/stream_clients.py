@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.inheritance import check_clients, check_embedder, check_start
 from ofcl.assembly.make_client import build_live_client, build_live_stream
@@ -128,6 +129,7 @@ def stream_participants(
         clients=clients,
         server=server,
         fitted=describe_fit(asked, settings),
+        backbone=describe_backbone(settings, server),
         vocabulary=vocabulary,
         warnings=warnings,
         batches=None,

@@ -53,6 +53,17 @@ def find_checksum(name: str, weights: str | None = None) -> str:
     return _load(parse_backbone(name).at(weights)).checksum
 
 
+def find_bytes(name: str, weights: str | None = None) -> int:
+    """Counts the bytes of the weights of a pretrained network.
+
+    Args:
+        name: The name of the network.
+        weights: The file or folder of the weights; None: as the name says.
+    """
+    network = _load(parse_backbone(name).at(weights)).network
+    return sum(parameter.nbytes for parameter in network.parameters())
+
+
 def check_at_hand(name: str, wanted: str) -> None:
     """Raises an error if the weights that a model refers to are not at hand.
 

@@ -16,6 +16,7 @@ import torch
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.chosen_method import chosen_method
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.make_client import fewest_in_sum, needs_class_counts
 from ofcl.assembly.make_learner import build_model
 from ofcl.assembly.make_server import build_server
@@ -155,10 +156,12 @@ class FederationStage:
         def report(client: int, what: str) -> None:
             hooks.tell(f"{names[client]}: {what}")
 
+        server = build_server(rounds, dataset, report)
         participants = Participants(
             settings=settings,
             clients=[],
-            server=build_server(rounds, dataset, report),
+            server=server,
+            backbone=describe_backbone(settings, server),
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
