@@ -377,7 +377,8 @@ class OwnStream:
             embedded = terms.samples.embedder is not None
             of_images = embedded and embeds_images(self._here.embedder)
             by_embedder: Kind = "image" if of_images else "text"
-            self._pattern.kind = by_embedder if embedded else terms.samples.kind
+            kind = terms.samples.kind
+            self._pattern.kind = by_embedder if embedded or kind == "tokens" else kind
             self._pattern.shape = () if embedded else terms.samples.shape
         if self._first is not None:
             stream, self._first = self._first, None

@@ -166,7 +166,7 @@ class FederationStage:
             warnings=[],
             batches=None,
             sample_form=lambda: _sample_form(settings, samples, dataset),
-            pattern=Pattern(samples.kind, samples.shape),
+            pattern=Pattern("text" if samples.kind == "tokens" else samples.kind, samples.shape),
             form=form_of(dataset),
             agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
         )
