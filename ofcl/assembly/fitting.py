@@ -23,7 +23,7 @@ FEWEST_STEPS, MOST_STEPS = 3, 10
 ROUNDS_A_TASK = 5  # at least, where tasks are long enough
 MOST_BETWEEN_ROUNDS = 5  # mini-batches
 WELL_REMEMBERED = 50  # samples of a class in a memory from which Adam forgets no more than SGD
-TUNED_LR = {"head": 0.003, "lora": 0.003, "last": 0.0003, "all": 0.0003}  # of Adam, by `tune`
+TUNED_LR = {"head": 0.01, "lora": 0.003, "last": 0.001, "all": 0.0003}  # of Adam, by `tune`
 SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are replayed
 
 
