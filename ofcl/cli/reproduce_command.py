@@ -37,7 +37,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of the runs and tables.")] = Path("reproduced"),
     data_root: Annotated[str | None, typer.Option(help="Folder of the datasets.")] = None,
     embedder: Annotated[str | None, typer.Option(help="Texts: as for ofcl run.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting as key=value, for all runs.")
     ] = None,

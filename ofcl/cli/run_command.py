@@ -103,7 +103,7 @@ def run(
     seeds: Annotated[
         str | None, typer.Option(help="Several runs one after the other: 0,1,2.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     engine: Annotated[
         str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
     ] = None,

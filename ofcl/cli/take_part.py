@@ -36,7 +36,7 @@ def client(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
     test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     no_class_counts: Annotated[
         bool,
         typer.Option("--no-class-counts", help="Never tell how many samples of a class there are."),

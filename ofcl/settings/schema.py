@@ -417,7 +417,7 @@ class Settings(BaseModel):
     dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
 
     # Running and reporting
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …, mps")
     threads: int | None = Field(
         None, ge=1, description="CPU threads of PyTorch; unset: one for mlp, else PyTorch's own"
     )
