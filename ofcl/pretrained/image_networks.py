@@ -13,7 +13,7 @@ from torch.nn import functional
 from ofcl.compute.devices import constant
 from ofcl.errors import OfclError
 from ofcl.pretrained.backbone_names import LITE0, TIMM, Backbone
-from ofcl.pretrained.hub import check_hub
+from ofcl.pretrained.hub_access import check_hub
 from ofcl.pretrained.timm_library import VISION_EXTRA, import_timm
 from ofcl.pretrained.weights import not_to_be_had, read_safetensors
 

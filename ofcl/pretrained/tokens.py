@@ -15,7 +15,7 @@ import numpy as np
 
 from ofcl.errors import OfclError
 from ofcl.pretrained.backbone_names import MINILM, TRANSFORMERS, Backbone, parse_backbone
-from ofcl.pretrained.hub import check_hub, is_downloaded
+from ofcl.pretrained.hub_access import check_hub, is_downloaded
 from ofcl.pretrained.weights import not_to_be_had
 
 TOKENS = "tokens:"

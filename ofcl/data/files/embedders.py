@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ofcl.errors import OfclError
-from ofcl.pretrained.hub import check_hub as check_hub  # embedders of images take it from here
-from ofcl.pretrained.hub import is_downloaded
+from ofcl.pretrained.hub_access import (
+    check_hub as check_hub,  # embedders of images take it from here
+)
+from ofcl.pretrained.hub_access import is_downloaded
 
 TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 
