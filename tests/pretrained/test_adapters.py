@@ -240,3 +240,13 @@ def test_vectors_are_refused(tiny: str) -> None:
     data = Dataset("rows", "vector", x, y, x, y, tuple("abcd"))
     with pytest.raises(OfclError, match="needs images; 'rows' has none"):
         ofcl.run(data, **settings(tiny))
+
+
+def test_a_graph_has_the_frozen_part_inside(tiny: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from ofcl.inference.onnx_export import export_onnx
+
+    started = ofcl.Run(ofcl.Settings(**settings(tiny, limit=1)), images())  # type: ignore[arg-type]
+    for _ in started:
+        pass
+    assert export_onnx(started.bundle(), tmp_path / "model.onnx") < 1e-4
