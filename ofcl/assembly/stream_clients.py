@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.inheritance import check_clients, check_embedder, check_start
 from ofcl.assembly.make_client import build_live_client, build_live_stream
@@ -136,6 +137,7 @@ def stream_participants(
         clients=clients,
         server=server,
         fitted=describe_fit(asked, settings),
+        backbone=describe_backbone(settings, server),
         vocabulary=vocabulary,
         warnings=warnings,
         batches=None,
@@ -189,6 +191,8 @@ def form_of_streams(
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
+        if (tokens := live[0].form.token_samples) is not None:
+            return tokens.form(column, label)
         return TextForm(find_embedder(settings.embedder), length, column, label)
     mean, scale = pooled.plain() if pooled is not None else ((), ())
     if known.get("kind") == "numbers" and pooled is not None:

@@ -19,6 +19,7 @@ from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation
+from ofcl.data.token_samples import TokenSamples, makes_tokens
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25
@@ -50,6 +51,8 @@ class Form:
         window: The number of first samples from which numbers are standardised; None: numbers are
             used as they are.
         device: The device for the tensors; None: the CPU.
+        tokens: The number of tokens of a text that becomes token ids.
+        weights: The folder of the network whose tokeniser makes them; None: package or hub.
         normalisation: Mean and standard deviation of each channel, by which images are normalised;
             None: those of all live images (`MEAN`, `STD`).
         feature_window: The number of first images by whose vectors those of all are standardised;
@@ -64,12 +67,17 @@ class Form:
         root: Path = Path(),
         window: int | None = None,
         device: torch.device | None = None,
+        tokens: int = 128,
+        weights: str | None = None,
         normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
         feature_window: int | None = None,
     ) -> None:
         self._pattern, self._normalisation = pattern, normalisation
         self._feature_window = feature_window
         self._embedder_name, self._root, self._device = embedder, root, device
+        self.token_samples: TokenSamples | None = None
+        if makes_tokens(embedder):
+            self.token_samples = TokenSamples(embedder, tokens, weights)
         self._embedder: Embedder | None = None  # found when the first text arrives
         self._window = window
         self._standardise: Standardisation | None = None  # once the window is full
@@ -176,7 +184,9 @@ class Form:
             labels: The labels that are known so far.
         """
         pixels = self._pattern.kind == "image" and not self._embeds_images
-        kind: Literal["image", "vector"] = "image" if pixels else "vector"
+        kind: Literal["image", "vector", "tokens"] = "image" if pixels else "vector"
+        if self._pattern.kind == "text" and self.token_samples is not None:
+            kind = "tokens"
         shape = self._pattern.shape
         form = None
         if self._pattern.kind == "text":
@@ -211,7 +221,9 @@ class Form:
         return np.concatenate([embed_images(chunk, embedder, self._root) for chunk in chunks])
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the vectors (n, d) of texts."""
+        """Returns the vectors (n, d) of texts, or their token ids."""
+        if self.token_samples is not None:
+            return self.token_samples(texts)
         self._embedder = self._embedder or find_embedder(self._embedder_name)
         return embed(texts, self._embedder, self._root)
 

@@ -39,11 +39,13 @@ from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm
+from ofcl.data.token_samples import makes_tokens
 from ofcl.errors import OfclError
 from ofcl.federation.image_vectors import agreed_scaling, embedder_words
 from ofcl.federation.scaling import rescaled
 from ofcl.federation.terms import Samples, Terms
 from ofcl.own_parts.permission import check_allowed_at_party
+from ofcl.pretrained.tokens import TOKENS, find_tokeniser
 from ofcl.settings.files import BEFORE
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY
@@ -164,6 +166,10 @@ def embedder_name(settings: Settings) -> str:
     """
     if embeds_images(settings.embedder):
         return embedder_words(find_image_embedder(settings.embedder))
+    if makes_tokens(settings.embedder):
+        name = settings.embedder.removeprefix(TOKENS)
+        known = find_tokeniser(name, settings.weights)
+        return f"{TOKENS}{known.name} (checksum {known.checksum[:16]})"
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 
@@ -381,7 +387,8 @@ class OwnStream:
             embedded = terms.samples.embedder is not None
             of_images = embedded and embeds_images(self._here.embedder)
             by_embedder: Kind = "image" if of_images else "text"
-            self._pattern.kind = by_embedder if embedded else terms.samples.kind
+            kind = terms.samples.kind
+            self._pattern.kind = by_embedder if embedded or kind == "tokens" else kind
             self._pattern.shape = () if embedded else terms.samples.shape
         if self._first is not None:
             stream, self._first = self._first, None
