@@ -18,7 +18,8 @@ from ofcl.data.files.image_embedders import (
 )
 from ofcl.data.files.timm_models import import_timm
 from ofcl.data.image_features import ImageFeatures
-from ofcl.federation.party_side.own_data import embedder_name, open_source
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.own_source import embedder_name
 from ofcl.federation.terms import Introduction, agree
 
 pytestmark = pytest.mark.skipif(find_spec("timm") is None, reason="needs timm")
