@@ -275,6 +275,7 @@ def build_live_stream(
         window=settings.window if standardise else None,
         device=find_device(settings.device),
         normalisation=normalisation,
+        named=bool(settings.columns),
     )
     on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"
     waits = settings.on_bad == "wait"

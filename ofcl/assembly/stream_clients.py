@@ -19,6 +19,7 @@ from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.assembly.start import Start
+from ofcl.assembly.stream_agreement import agree
 from ofcl.assembly.stream_remarks import describe_end
 from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
 from ofcl.assembly.take_over import take_over
@@ -55,8 +56,9 @@ def stream_participants(
     pause: Callable[[float], None],
     known: State | None = None,
     start: Start | None = None,
+    tell: Callable[[str], None] = print,
 ) -> Participants:
-    """Prepares the clients and the server of a run over streams; waits for a first sample.
+    """Prepares the clients and the server of a run over streams; waits for the first samples.
 
     Args:
         settings: The run's settings; they name the streams unless `streams` are given.
@@ -66,6 +68,7 @@ def stream_participants(
         known: What the checkpoint of a resumed run says of its streams (`Participants.state`);
             None: the run is new.
         start: What the run goes on from; None: it begins anew.
+        tell: Is given each line for the user.
     """
     if isinstance(test, str | Path):
         settings, test = settings.model_copy(update={"test": str(test)}), ()
@@ -94,6 +97,15 @@ def stream_participants(
         for k, stream in enumerate(live):
             stream.load_state(stream_state(start, k, names))
     _wait_for_a_sample(live, pattern, pause)
+    if known is None:  # a checkpoint has what was agreed on
+        agree(
+            live,
+            pause,
+            tell,
+            window=settings.window,
+            patience=settings.patience,
+            named=bool(settings.columns),
+        )
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty_dataset("stream", ())
     asked, settings = settings, resolve_alone(resolve(settings, dataset))
@@ -112,10 +124,8 @@ def stream_participants(
         for k, stream in enumerate(live)
     ]
     server = build_server(settings, dataset)
-    standardised = all(stream.form.standardisation is not None for stream in live)
     events: list[Event] = []
-    new = not streams and not standardised and known is None  # a resumed run knows its first rows
-    warnings = _oddities(settings, pattern, by_name=new)
+    warnings = _oddities(settings)
     if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
@@ -151,7 +161,8 @@ def form_of_streams(
 ) -> SampleForm:
     """Describes how samples of streams are read, so that others can be read in the same way.
 
-    Every client standardises by its own first rows; the form has these pooled.
+    All clients have one scale. In runs of earlier versions each had its own; the form then has
+    these pooled.
 
     Args:
         settings: The run's settings.
@@ -178,13 +189,15 @@ def form_of_streams(
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
         return TextForm(find_embedder(settings.embedder), length, column, label)
+    agreed = next((s.form.agreement for s in live if s.form.agreement is not None), None)
     fitted = [part for s in live if (part := s.form.standardisation) is not None]
     mean, scale = (), ()
     if fitted:
-        pooled = Standardisation.pooled(fitted)
-        mean, scale = tuple(pooled.mean.tolist()), tuple(pooled.scale.tolist())
-    if known.get("kind") == "numbers" and fitted:
-        return TableForm(columns, mean, scale, label)
+        alike = all(part.equals(fitted[0]) for part in fitted)
+        one = fitted[0] if alike else Standardisation.pooled(fitted)
+        mean, scale = tuple(one.mean.tolist()), tuple(one.scale.tolist())
+    if agreed is not None and (agreed.columns or known.get("kind") == "numbers"):
+        return TableForm(agreed.columns or columns, mean, scale, label, agreed.codes)
     return VectorForm(pattern.shape[0], columns[0] if columns else None, label, mean, scale)
 
 
@@ -202,23 +215,15 @@ def _settled(settings: Settings) -> Settings:
     return settings.model_copy(update=found)
 
 
-def _oddities(settings: Settings, pattern: Pattern, by_name: bool) -> list[str]:
+def _oddities(settings: Settings) -> list[str]:
     """Lists warnings, in words, about what a user may not expect of a run over streams.
 
     Args:
         settings: The run's settings, resolved.
-        pattern: Kind and shape of the samples.
-        by_name: Whether the settings name the streams, and their rows are still to be standardised.
     """
-    warnings = []
-    if settings.clients < settings.min_clients:
-        warnings.append(
-            f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
-        )
-    if pattern.kind == "vector" and by_name:
-        warnings.append(f"learning begins when {settings.window} rows have come: numbers are "
-                        "standardised by them (--set window=N)")  # fmt: skip
-    return warnings
+    if settings.clients >= settings.min_clients:
+        return []
+    return [f"no round will happen: {settings.min_clients} clients are needed (min_clients)"]
 
 
 def open_feeds(

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 
-import torch
+import numpy as np
 
 from ofcl.assembly.start import Start
+from ofcl.data.live.agreement import Agreement
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import SampleForm, TableForm, TextForm, VectorForm
-from ofcl.errors import OfclError
+from ofcl.data.standardisation import Standardisation
 from ofcl.events import Event
 from ofcl.state import State
 
@@ -87,12 +88,9 @@ def stream_state(start: Start, number: int, names: tuple[str, ...]) -> State:
 
 def _columns(form: SampleForm) -> State:
     """Returns the meaning of columns, as a feed knows it; {} if the form names none."""
-    if isinstance(form, TableForm) and form.codes:
-        raise OfclError("the earlier run has learned columns that are not all numbers, and streams "
-                        "bring numbers alone; go on with a table: --dataset FILE")  # fmt: skip
     match form:
         case TableForm(columns=columns, label=str(label)):
-            return {"label": label, "kind": "numbers", "columns": columns}
+            return {"label": label, "kind": "mixed", "columns": columns}
         case TextForm(column=str(column), label=str(label)):
             return {"label": label, "kind": "text", "columns": (column,)}
         case VectorForm(column=str(column), label=str(label)):
@@ -103,7 +101,9 @@ def _columns(form: SampleForm) -> State:
 
 def _standardisation(form: SampleForm) -> State:
     """Returns the standardisation of a form, as a stream's form has it in its state."""
-    if isinstance(form, TableForm | VectorForm) and form.mean:
-        return {name: torch.tensor(getattr(form, name), dtype=torch.double)
-                for name in ("mean", "scale")}  # fmt: skip
-    return {"mean": None, "scale": None}
+    if not isinstance(form, TableForm | VectorForm) or not form.mean:
+        return {"mean": None, "scale": None}
+    scale = Standardisation(np.array(form.mean), np.array(form.scale))
+    if isinstance(form, VectorForm):
+        return Agreement(scale).state()
+    return Agreement(scale, form.columns, form.codes).state()

@@ -136,6 +136,27 @@ def find_meaning(given: Table | TableFacts, how: Reading, *, mixed: bool = False
     return _guess_mixed(table, label, rest) if mixed else _guess_plain(table, label, rest)
 
 
+def find_row_meaning(table: Table, named: bool) -> Meaning:
+    """Finds what the columns of a stream's first rows are, when it is known that they are rows.
+
+    Args:
+        table: The rows, without their labels.
+        named: Whether the user has named the columns, so that none is left out.
+
+    Raises:
+        OfclError: All columns are empty.
+    """
+    facts = TableFacts.of(table)
+    guesses = {name: guess_column(facts.facts(name), named=named) for name in facts.columns}
+    used = [name for name, guess in guesses.items() if guess.code is not None]
+    if not used:  # columns that seem to number the rows are still better than none
+        used = [name for name in guesses if facts.facts(name).present]
+    left_out = {name: guess.why for name, guess in guesses.items() if name not in used}
+    if not used:
+        raise OfclError(f"{table.name} have no column with a value: {', '.join(facts.columns)}")
+    return _of_columns(facts, "", used, left_out)
+
+
 def _of_columns(
     table: TableFacts, label: str, names: Sequence[str], left_out: Mapping[str, str] | None = None
 ) -> Meaning:
