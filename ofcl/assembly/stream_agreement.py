@@ -52,6 +52,22 @@ def agree(
         if any(there) and since is None:
             since = time.monotonic()
         pause(LOOK_AGAIN)
+    return settle(live, tell, named)
+
+
+def settle(
+    live: Sequence[LiveStream], tell: Callable[[str], None], named: bool
+) -> Agreement | None:
+    """Makes an agreement of the first samples that have come, and gives it to all streams.
+
+    Args:
+        live: The clients' streams.
+        tell: Is given each line for the user.
+        named: Whether the user has named the columns, so that none is left out.
+
+    Returns:
+        The agreement; None: no stream has a usable sample.
+    """
     windows = [stream.first_samples() for stream in live]
     if not any(windows):  # what is wrong is raised by the stream that has it
         for stream in live:

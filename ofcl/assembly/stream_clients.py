@@ -269,7 +269,7 @@ def _wait_for_a_sample(
         OfclError: If all streams end without a sample.
     """
     while pattern.kind is None:
-        ready = [stream.ready() for stream in live]
+        ready = [s.has_first_samples() and s.damage is None for s in live]
         if pattern.kind is None and all(ready):
             raise OfclError("the streams have ended before they brought a single sample")
         damages = [stream.damage for stream in live if stream.damage is not None]

@@ -108,10 +108,8 @@ def agree_on(windows: Sequence[Sequence[Row | np.ndarray]], named: bool = False)
     some = next(window for window in windows if window)
     meaning = Meaning("", "numbers", ())
     if isinstance(some[0], Row):
-        rows = [row for window in windows for row in window if isinstance(row, Row)]
-        cells = {name: [row.cells.get(name) for row in rows] for name in some[0].cells}
-        table = Table("the first rows", cells, list(range(len(rows))))
-        meaning = find_row_meaning(table, named)
+        tables = [_table(window, tuple(some[0].cells)) for window in windows if window]
+        meaning = find_row_meaning(tables, named)
     read, problem = _usable(meaning, windows)
     if not any(read):
         raise OfclError(f"none of the first rows can be used: {problem}")
@@ -127,6 +125,13 @@ def agree_on(windows: Sequence[Sequence[Row | np.ndarray]], named: bool = False)
         found = Standardisation(*plain)
     count = sum(map(len, read))
     return Agreement(found, meaning.columns, codes, count, meaning.left_out)
+
+
+def _table(window: Sequence[Row | np.ndarray], columns: Sequence[str]) -> Table:
+    """Makes a table of a client's first rows."""
+    rows = [sample for sample in window if isinstance(sample, Row)]
+    cells = {name: [row.cells.get(name) for row in rows] for name in columns}
+    return Table("the first rows", cells, list(range(len(rows))))
 
 
 def rescaled_to(agreed: Agreement, mean: Sequence[float], scale: Sequence[float]) -> Agreement:

@@ -144,7 +144,7 @@ class Form:
         Args:
             pending: The samples that have arrived and are in no batch yet.
         """
-        wanted = self._window or 0
+        wanted = (self._window or 1) if self.undecided else 1
         return len(pending) >= wanted and len(self.window(pending)) >= wanted
 
     def fit(self, pending: Sequence[Sample], ended: bool) -> bool:

@@ -82,26 +82,34 @@ class LiveStream:
         except StreamError as error:
             if not self._waits:
                 raise
-            if str(error) != str(self.damage):
-                self._notices.append(Halted(self._client, str(error)))
-            self.damage = error
+            self._halt(error)
             return False
         if ready:
             self.damage = None
         return ready
 
+    def _halt(self, error: StreamError) -> None:
+        """Notes that the stream waits for its data to be mended; an event says so once."""
+        if str(error) != str(self.damage):
+            self._notices.append(Halted(self._client, str(error)))
+        self.damage = error
+
     def has_first_samples(self) -> bool:
         """Takes in samples until there are enough for an agreement, and says whether there are.
 
-        True also if the stream has ended, or its data are damaged: nobody waits for these.
+        One is enough if samples need no agreement. True also if the stream has ended, or its data
+        are damaged: nobody waits for these.
         """
         try:
-            return self._take_in(lambda: self.form.window_is_full(self._pending.samples))
+            there = self._take_in(lambda: self.form.window_is_full(self._pending.samples))
         except StreamError as error:
             if not self._waits:
                 raise
-            self.damage = error
+            self._halt(error)
             return True
+        if there:
+            self.damage = None
+        return there
 
     def first_samples(self) -> list[Any]:
         """Returns the first samples that have arrived, from which an agreement is made."""

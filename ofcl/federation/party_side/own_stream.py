@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.stream_agreement import settle
 from ofcl.assembly.stream_clients import (
     form_of_streams,
     open_feeds,
@@ -18,8 +20,11 @@ from ofcl.assembly.stream_clients import (
     tests_of,
 )
 from ofcl.data.files.image_embedders import embeds_images
+from ofcl.data.live.agreement import Agreement, rescaled_to
 from ofcl.data.live.form import Kind, Pattern
+from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.vocabulary import AssignedVocabulary
+from ofcl.data.sample_forms import TableForm
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.own_source import (
     OwnClient,
@@ -28,6 +33,7 @@ from ofcl.federation.party_side.own_source import (
     is_embedded,
     settings_here,
 )
+from ofcl.federation.scaling import column_words
 from ofcl.federation.terms import Samples, Terms
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
@@ -60,22 +66,42 @@ class OwnStream:
         self._feeds, self._pattern, self._tell = feeds, Pattern(), tell
 
     def samples(self) -> Samples:
-        """Describes the form of the samples; waits for the first sample.
+        """Describes the form of the samples; waits for the first samples.
+
+        One sample is enough for images and texts. Of numbers and tables, the party's own scale is
+        part of the description, from which that of all parties is made: rows are waited for until
+        there are as many as the window has, for `patience` seconds at most.
 
         Raises:
             OfclError: If the stream ends without a sample.
         """
         stream = self._first or self._stream(self._here, AssignedVocabulary())
         while self._pattern.kind is None:
-            if stream.ready() and self._pattern.kind is None:
+            if stream.has_first_samples() and self._pattern.kind is None:
                 raise OfclError("the stream has ended before it brought a single sample")
             time.sleep(LOOK_AGAIN)
+        if stream.form.undecided:
+            self._agree(stream)
         dataset = stream.form.empty_dataset("stream", ())
         if not stream.feed.rereads:
             self._first = stream  # the client goes on with it: its samples cannot be read again
-        return Samples.of(dataset, "stream", self._embedder())
+        samples = Samples.of(dataset, "stream", self._embedder())
+        return _with_scale(samples, self._agreement) if self._agreement is not None else samples
 
     _first: Any = None
+    _agreement: Agreement | None = None
+
+    def _agree(self, stream: LiveStream) -> None:
+        """Fixes the scale and the code of the columns by the stream's first rows, once."""
+        end = time.monotonic() + self._here.patience
+        while self._agreement is None and not stream.has_first_samples():
+            if time.monotonic() >= end:
+                break
+            time.sleep(LOOK_AGAIN)
+        if self._agreement is None:
+            self._agreement = settle([stream], self._tell, bool(self._here.columns))
+        else:
+            stream.take(self._agreement)
 
     def _embedder(self) -> str | None:
         """Names the embedder if the samples are texts, or images that are embedded; else None."""
@@ -126,6 +152,9 @@ class OwnStream:
             stream.hand_to(number, vocabulary, settings.batch_size)
         else:
             stream = self._stream(settings, vocabulary, number)
+        if self._agreement is not None:
+            scale = terms.samples.mean, terms.samples.std
+            stream.take(rescaled_to(self._agreement, *scale) if scale[0] else self._agreement)
         dataset = stream.form.empty_dataset("stream", ())
         check_form(Samples.of(dataset, "stream", self._embedder()), terms)
         check_settings(settings)
@@ -140,3 +169,13 @@ class OwnStream:
         return OwnClient(
             client, settings, lambda: form_of_streams(settings, [stream], self._pattern)
         )
+
+
+def _with_scale(samples: Samples, agreement: Agreement) -> Samples:
+    """Adds a party's own scale and its columns to the form of its samples."""
+    mean, scale = (
+        tuple(v.tolist()) for v in (agreement.standardise.mean, agreement.standardise.scale)
+    )
+    form = TableForm(agreement.columns, mean, scale, codes=agreement.codes)
+    columns = column_words(form) if agreement.columns else ()
+    return replace(samples, mean=mean, std=scale, columns=columns, count=agreement.count)
