@@ -90,6 +90,9 @@ class Form:
         """
         if isinstance(x, Row):
             return self._check_row(x)
+        if self.agreement is not None and self.agreement.codes:
+            columns = ", ".join(self.agreement.columns)
+            raise ValueError(f"no row; expected one with the columns {columns}")
         value = x if isinstance(x, str) else _array(x)
         if isinstance(value, str):
             if not value.strip():
