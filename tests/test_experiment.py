@@ -149,7 +149,7 @@ def test_the_settings_of_a_run_are_complete(tmp_path, blobs):
     saved = RunDirectory(tmp_path / "run").settings()
     assert saved.model == "mlp"
     assert saved.lr == 0.003
-    for word in ('labels = ["class 0"', "[made_with]", "torch = ", "seed = 0", "version = 1"):
+    for word in ('labels = [\n    "class 0"', "[made_with]", "torch = ", "seed = 0", "version = 1"):
         assert word in text
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.loading import load_dataset
-from ofcl.data.options import Progress, Reading, Subset, data_root, no_progress
+from ofcl.data.options import Features, Progress, Reading, Subset, data_root, no_progress
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.scenario import Share, build_scenario, joint_share
 from ofcl.errors import OfclError
@@ -37,6 +37,7 @@ def build_reading(
         drop=settings.drop,
         image_size=settings.image_size,
         embedder=settings.embedder,
+        features=settings.features,
         test_share=settings.test_share,
         window=settings.window,
         subset=Subset(
@@ -61,7 +62,9 @@ def _in_form(how: Reading, form: SampleForm) -> Reading:
     how = replace(how, fewest_classes=1)  # the others have been learned
     match form:
         case ImageForm():
-            return replace(how, white=form.white or 0.0)
+            scaling = (form.feature_mean, form.feature_scale) if form.feature_mean else None
+            features: Features = "unit" if scaling is None else "standardised"
+            return replace(how, white=form.white or 0.0, features=features, standardisation=scaling)
         case TableForm():
             if how.columns not in ((), form.columns):
                 raise OfclError(f"columns = {', '.join(how.columns)}, but the earlier run has "

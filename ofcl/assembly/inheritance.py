@@ -173,6 +173,12 @@ def check_embedder(settings: Settings, start: Start) -> None:
     """
     if isinstance(start.form, ImageForm):
         _check_image_embedder(settings, start.form.embedder, start.name)
+        scaled = "standardised" if start.form.feature_mean else "unit"
+        if start.form.embedder is not None and settings.features != scaled:
+            raise OfclError(
+                f"features = '{settings.features}', but '{start.name}' has learned from vectors "
+                f"with features = '{scaled}'; give this, or leave it out"
+            )
     if not isinstance(start.form, TextForm):
         return
     found, before = find_embedder(settings.embedder), start.form.embedder

@@ -12,6 +12,8 @@ from ofcl.errors import OfclError
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.perturbations import choose_perturbations
 
+DEVICES = "auto, cpu, cuda, cuda:N or mps"
+
 
 def resolve(settings: Settings, dataset: Dataset) -> Settings:
     """Fills in all settings that depend on the data or on this machine, such as `auto`.
@@ -98,7 +100,8 @@ def find_device(name: str) -> torch.device:
     """Finds the device that a name stands for.
 
     Args:
-        name: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one, else the CPU.
+        name: `cpu`, `cuda`, `cuda:N`, `mps` (an Apple GPU), or `auto`: a CUDA device if there is
+            one, else the CPU. `auto` never stands for `mps`, on which nothing was measured.
 
     Raises:
         OfclError: If this machine has no such device.
@@ -108,9 +111,12 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise OfclError(f"unknown device '{name}'; expected auto, cpu, cuda or cuda:N") from None
-    if device.type not in ("cpu", "cuda"):
-        raise OfclError(f"device '{name}' is not supported; use auto, cpu, cuda or cuda:N")
+        raise OfclError(f"unknown device '{name}'; expected {DEVICES}") from None
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise OfclError(f"device '{name}' is not supported; use {DEVICES}")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise OfclError(f"device '{name}' is not there; it is the GPU of a Mac with Apple silicon "
+                        "and macOS 12.3 or later. Use --device cpu")  # fmt: skip
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise OfclError(f"device '{name}' is not there; this machine has "
                         f"{torch.cuda.device_count()} CUDA devices. Use --device cpu")  # fmt: skip

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ofcl.assembly.start import Start, model_digest
 from ofcl.bundle.bundle_files import read_bundle
+from ofcl.data.files.embedder_networks import LITE0
 from ofcl.data.files.embedders import EMBEDDERS
-from ofcl.data.files.image_embedders import LITE0
 from ofcl.data.sample_forms import ImageForm, TextForm
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -36,6 +36,10 @@ def start_from_bundle(path: str | Path) -> Start:
         settings["embedder"] = form.embedder.model
     if isinstance(form, ImageForm) and form.embedder is not None and form.embedder.name == LITE0:
         settings["embedder"] = LITE0
+    if (
+        isinstance(form, ImageForm) and form.embedder is not None
+    ):  # a bundle of an earlier version does not say it
+        settings["features"] = "standardised" if form.feature_mean else "unit"
     return Start(
         name=str(path),
         digest=model_digest(tensors),

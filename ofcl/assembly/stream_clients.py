@@ -24,6 +24,7 @@ from ofcl.assembly.stream_remarks import describe_end
 from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
 from ofcl.assembly.take_over import take_over
 from ofcl.assembly.unused_settings import find_unused
+from ofcl.data.feature_scaling import to_length_1
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.files.labels import label_name
@@ -33,7 +34,14 @@ from ofcl.data.live.iterator_feed import Items, IteratorFeed, samples_of_item
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import Feed, Sample
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
+from ofcl.data.sample_forms import (
+    ImageForm,
+    SampleForm,
+    TableForm,
+    TextForm,
+    VectorForm,
+    embedded_form,
+)
 from ofcl.data.standardisation import Standardisation
 from ofcl.engines.local import LOOK_AGAIN
 from ofcl.errors import OfclError
@@ -125,7 +133,8 @@ def stream_participants(
     ]
     server = build_server(settings, dataset)
     events: list[Event] = []
-    warnings = _oddities(settings)
+    unscaled = any(stream.form.standardisation is None for stream in live)
+    warnings = _oddities(settings, pattern, new=known is None and unscaled)
     if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
@@ -175,27 +184,29 @@ def form_of_streams(
         return start.form
     known: State = next((s.feed.known for s in live if "columns" in s.feed.known), {})
     columns, label = tuple(known.get("columns", ())), known.get("label")
+    fitted = [part for s in live if (part := s.form.standardisation) is not None]
+    alike = all(part.equals(fitted[0]) for part in fitted)
+    pooled = None
+    if fitted:
+        pooled = fitted[0] if alike else Standardisation.pooled(fitted)
     if pattern.kind == "image":
+        resized = settings.image_size is not None
+        if embeds_images(settings.embedder):
+            return embedded_form(
+                find_image_embedder(settings.embedder),
+                pattern.shape,
+                resized=resized,
+                scaling=to_length_1(pooled).plain() if pooled is not None else ((), ()),
+            )
         channels, height, width = pattern.shape
         mean, std = (MEAN,) * channels, (STD,) * channels
-        embedder = None
-        if embeds_images(settings.embedder):
-            embedder = find_image_embedder(settings.embedder)
-            mean, std = (0.0,) * channels, (1.0,) * channels  # the embedder normalises
-        return ImageForm(
-            (channels, height, width), mean, std, settings.image_size is not None, None, embedder
-        )
+        return ImageForm((channels, height, width), mean, std, resized, None)
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
         return TextForm(find_embedder(settings.embedder), length, column, label)
     agreed = next((s.form.agreement for s in live if s.form.agreement is not None), None)
-    fitted = [part for s in live if (part := s.form.standardisation) is not None]
-    mean, scale = (), ()
-    if fitted:
-        alike = all(part.equals(fitted[0]) for part in fitted)
-        one = fitted[0] if alike else Standardisation.pooled(fitted)
-        mean, scale = tuple(one.mean.tolist()), tuple(one.scale.tolist())
+    mean, scale = pooled.plain() if pooled is not None else ((), ())
     if agreed is not None and (agreed.columns or known.get("kind") == "numbers"):
         return TableForm(agreed.columns or columns, mean, scale, label, agreed.codes)
     return VectorForm(pattern.shape[0], columns[0] if columns else None, label, mean, scale)
@@ -215,15 +226,24 @@ def _settled(settings: Settings) -> Settings:
     return settings.model_copy(update=found)
 
 
-def _oddities(settings: Settings) -> list[str]:
+def _oddities(settings: Settings, pattern: Pattern, *, new: bool) -> list[str]:
     """Lists warnings, in words, about what a user may not expect of a run over streams.
 
     Args:
         settings: The run's settings, resolved.
+        pattern: Kind and shape of the samples.
+        new: Whether no standardisation is known yet.
     """
-    if settings.clients >= settings.min_clients:
-        return []
-    return [f"no round will happen: {settings.min_clients} clients are needed (min_clients)"]
+    warnings = []
+    if settings.clients < settings.min_clients:
+        warnings.append(
+            f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
+        )
+    embedded = pattern.kind == "image" and embeds_images(settings.embedder)
+    if embedded and settings.features == "standardised" and new:
+        warnings.append(f"learning begins when {settings.window} images have come: vectors are "
+                        "standardised by them (--set window=N, or features=unit)")  # fmt: skip
+    return warnings
 
 
 def open_feeds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
@@ -12,7 +13,7 @@ from ofcl.assembly.start import Start
 from ofcl.data.live.agreement import Agreement
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.data.sample_forms import SampleForm, TableForm, TextForm, VectorForm
+from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.standardisation import Standardisation
 from ofcl.events import Event
 from ofcl.state import State
@@ -101,6 +102,10 @@ def _columns(form: SampleForm) -> State:
 
 def _standardisation(form: SampleForm) -> State:
     """Returns the standardisation of a form, as a stream's form has it in its state."""
+    if isinstance(form, ImageForm) and form.feature_mean:
+        deviation = np.array(form.feature_scale) / math.sqrt(len(form.feature_scale))
+        # A stream divides by √d itself.
+        return Agreement(Standardisation(np.array(form.feature_mean), deviation)).state()
     if not isinstance(form, TableForm | VectorForm) or not form.mean:
         return {"mean": None, "scale": None}
     scale = Standardisation(np.array(form.mean), np.array(form.scale))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ofcl.assembly.chosen_method import chosen_method
+from ofcl.data.files.image_embedders import embeds_images
 from ofcl.settings.rules import given
 from ofcl.settings.schema import Settings
 
@@ -46,7 +47,11 @@ def _conditions(
             method.policy is not None, ("memory", "memory_age", "memory_days", "replay_ratio"),
         ),
         "vectors": (kind == "vector", ("noise_std", "noise_copies")),
-        "images": (kind == "image", ("pixels", "interpolation", "image_size")),
+        "images": (kind == "image", ("pixels", "interpolation")),
+        "images, and embedders of images": (
+            kind == "image" or embeds_images(settings.embedder), ("image_size",),
+        ),
+        "embedders of images": (embeds_images(settings.embedder), ("features",)),
         "a contrastive term (contrast above 0)": (settings.contrast > 0, ("temperature",)),
         "augment = 'noise'": (settings.augment == "noise", ("augment_noise",)),
         "method = 'mfcl'": (

@@ -126,7 +126,7 @@ def _machine(device: str) -> dict[str, Any]:
     """Returns the name of the device, the number of threads, and the versions of PyTorch and ofcl.
 
     Args:
-        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        device: `auto`, `cpu`, `cuda`, `cuda:N` or `mps`.
     """
     found = find_device(device)
     name = torch.cuda.get_device_name(found) if found.type == "cuda" else platform.machine()

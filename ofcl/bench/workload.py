@@ -43,7 +43,7 @@ class Workload:
         clients: The number of clients.
         shape: The shape of a sample: (channels, height, width), or (length,).
         classes: The number of classes.
-        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        device: `auto`, `cpu`, `cuda`, `cuda:N` or `mps`.
         settings: Other settings by name.
     """
 
@@ -237,3 +237,5 @@ def synchronise(device: torch.device) -> None:
     """
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

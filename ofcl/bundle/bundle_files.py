@@ -34,6 +34,8 @@ from ofcl.storage.atomic_files import sync, write_whole_bytes
 DESCRIPTION, WEIGHTS, CARD = "model.json", "weights.safetensors", "README.md"
 MOST_BYTES = {DESCRIPTION: 64 * 2**20, WEIGHTS: 16 * 2**30}
 _TIME = (1980, 1, 1, 0, 0, 0)  # of the entries of a zip, so that equal bundles are equal files
+PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Flags to open plain files only; Windows has the last alone."""
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
@@ -174,7 +176,9 @@ def _checked(read: Callable[[str], bytes]) -> Bundle:
 def _file_of_folder(path: Path, most: int) -> bytes:
     """Reads a plain file of a bundle's folder; a link, a pipe or a device is refused."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if path.is_symlink():  # Windows cannot refuse it while opening
+            raise OfclError(f"its {path.name} is a link")
+        descriptor = os.open(path, os.O_RDONLY | PLAIN)
     except FileNotFoundError:
         raise OfclError(f"it has no {path.name}") from None
     except OSError as error:

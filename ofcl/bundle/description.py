@@ -211,7 +211,8 @@ def _check(description: Description) -> None:
         raise OfclError(f"its model.json has {len(labels)} labels but {outputs} outputs")
     _check_uncertainty(description)
     numbers = [*getattr(samples, "mean", ()), *getattr(samples, "std", ())]
-    numbers += getattr(samples, "scale", ())
+    for name in ("scale", "feature_mean", "feature_scale"):
+        numbers += getattr(samples, name, ())
     if not all(abs(number) < 1e300 for number in numbers):  # also false for NaN
         raise OfclError("its model.json has a normalisation that is no number")
     if isinstance(samples, ImageForm):
@@ -223,6 +224,7 @@ def _check(description: Description) -> None:
             raise OfclError("its model.json divides images by zero")
         if samples.embedder is not None and not 0 < samples.embedder.length <= 10**7:
             raise OfclError("its model.json has vectors of a length that cannot be")
+        _check_features(samples)
         return
     if not 0 < samples.shape[0] <= 10**7:
         raise OfclError("its model.json has samples of a length that cannot be")
@@ -235,6 +237,14 @@ def _check(description: Description) -> None:
         sizes = {len(samples.mean), len(samples.scale)}
         if sizes - {0, samples.shape[0]} or len(sizes) > 1 or not all(samples.scale):
             raise OfclError("its model.json has a standardisation that does not fit its samples")
+
+
+def _check_features(samples: ImageForm) -> None:
+    """Raises an error if a scaling of vectors does not fit the network that makes them."""
+    length = 0 if samples.embedder is None else samples.embedder.length
+    sizes = {len(samples.feature_mean), len(samples.feature_scale)}
+    if sizes - {0, length} or len(sizes) > 1 or not all(samples.feature_scale):
+        raise OfclError("its model.json has a scaling that does not fit its vectors of images")
 
 
 def _check_uncertainty(description: Description) -> None:

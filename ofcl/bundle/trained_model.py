@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from ofcl.bundle.description import Description
 from ofcl.bundle.given_samples import collect, decode
 from ofcl.compute.batching import forward_size
+from ofcl.data.files.embedder_networks import LITE0
 from ofcl.data.files.embedders import EMBEDDERS, Embedder, Encode, find_embedder, load_encoder
 from ofcl.data.files.embeddings import embed, embed_images
 from ofcl.data.files.image_embedders import (
-    LITE0,
     ImageEmbedder,
-    encode_images,
     find_image_embedder,
     load_image_embedder,
 )
+from ofcl.data.files.image_encoding import encode_images
 from ofcl.data.options import Progress, no_progress
 from ofcl.data.sample_forms import ImageForm, TableForm, TextForm
 from ofcl.data.standardisation import Standardisation
@@ -244,7 +244,11 @@ class TrainedModel:
         if isinstance(form, TextForm):
             return torch.from_numpy(self._vectors(decoded, form)).to(self.device)
         if isinstance(form, ImageForm) and form.embedder is not None:
-            return torch.from_numpy(self._features(decoded, form.embedder)).to(self.device)
+            vectors = self._features(decoded, form.embedder)
+            if form.feature_mean:
+                scaling = Standardisation(np.array(form.feature_mean), np.array(form.feature_scale))
+                vectors = scaling(vectors)
+            return torch.from_numpy(vectors).to(self.device)
         if isinstance(form, ImageForm):
             images = torch.from_numpy(np.ascontiguousarray(decoded)).to(self.device)
             mean, std = (torch.tensor(v, device=self.device).view(-1, 1, 1)

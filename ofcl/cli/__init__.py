@@ -1,6 +1,7 @@
 """The command line: one module for each group of commands, thin over the other packages.
 
 main            puts the commands together, and prints errors
+logs            the log: plain lines for people, or lines of JSON
 …_command(s)    the commands; those of `ofcl federation` are in organise, federation_server
                 and take_part
 …_options       options that several commands have

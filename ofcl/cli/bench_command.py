@@ -28,7 +28,7 @@ def bench(
         str, typer.Option(help=f"What to vary: {','.join(GROWTH)}; empty: nothing.")
     ] = "memory",
     seconds: Annotated[float, typer.Option(help="Time for each measurement, at least.")] = 2.0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
     against: Annotated[
         Path | None, typer.Option(help="A checkout of the paper's code, to be timed too.")
     ] = None,

@@ -15,6 +15,7 @@ from ofcl.cli.demo_command import demo
 from ofcl.cli.evaluate_command import evaluate
 from ofcl.cli.export_command import export
 from ofcl.cli.list_command import list_
+from ofcl.cli.logs import log_to_terminal
 from ofcl.cli.new_command import new
 from ofcl.cli.predict_command import predict
 from ofcl.cli.report_command import report
@@ -22,7 +23,8 @@ from ofcl.cli.reproduce_command import reproduce
 from ofcl.cli.run_command import resume, run
 from ofcl.cli.serve_command import serve_model
 from ofcl.cli.show_command import show
-from ofcl.cli.terminal import err_console, say
+from ofcl.cli.sweep_command import sweep
+from ofcl.cli.terminal import say, say_error
 from ofcl.errors import OfclError
 from ofcl.experiment import Interrupted
 from ofcl.version import __version__
@@ -31,7 +33,6 @@ app = typer.Typer(
     help="Online federated continual learning: several parties learn together from data that "
     "arrive once.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_commands.app, name="data", no_args_is_help=True)
@@ -41,6 +42,7 @@ app.command()(bench)
 app.command()(report)
 app.command()(reproduce)
 app.command()(run)
+app.command()(sweep)
 app.command()(resume)
 app.command()(compare)
 app.command()(predict)
@@ -54,11 +56,15 @@ app.command()(export)
 
 
 @app.callback(invoke_without_command=True)
-def version(
+def itself(
     context: typer.Context,
     wanted: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Log as lines of JSON, as OFCL_LOG=json does.")
+    ] = False,
 ) -> None:
     """Options of ofcl itself."""
+    log_to_terminal(as_json=log_json)
     if wanted:
         print(f"ofcl {__version__}")
         raise typer.Exit
@@ -66,10 +72,11 @@ def version(
 
 def main() -> None:
     """Runs the command line; a user's mistake prints one line and exits with 2, no traceback."""
+    log_to_terminal()
     try:
         app()
     except Interrupted as stop:
-        err_console.print(str(stop), highlight=False, soft_wrap=True)
+        say(str(stop))
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -77,7 +84,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OfclError as error:
-        say(f"error: {' '.join(str(error).splitlines())}")
+        say_error(" ".join(str(error).splitlines()))
         sys.exit(2)
 
 

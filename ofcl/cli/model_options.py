@@ -19,7 +19,7 @@ from ofcl.errors import OfclError, unknown
 Model = Annotated[
     Path, typer.Argument(help="A run directory, a bundle (folder or zip), or a party's folder.")
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 Resize = Annotated[bool, typer.Option("--resize", help="Resize images of another size.")]
 EmbedderName = Annotated[
     str | None,

@@ -17,10 +17,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ofcl.cli.tally import RECENT, Tally
 from ofcl.data.options import Counted
 from ofcl.events import Appeared, Evaluated, Event, Halted, Skipped
 from ofcl.experiment import Run
+from ofcl.jobs.tally import RECENT, Tally
 
 SECONDS_BETWEEN_LINES = 30
 

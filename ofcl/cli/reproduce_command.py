@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from ofcl.assembly.dealing import Loader
-from ofcl.cli.progress import track
-from ofcl.cli.run_loop import check_same, complete
-from ofcl.cli.terminal import out_console, say, warn
+from ofcl.cli.field_command import reproduce_field
+from ofcl.cli.reproduced_runs import make_at_once, make_one_by_one, name_of, tell_plan
+from ofcl.cli.several_runs import Jobs, check_failures
+from ofcl.cli.terminal import out_console, warn
 from ofcl.errors import OfclError
+from ofcl.jobs.opening import check_same
+from ofcl.jobs.work import Ended, Work
 from ofcl.report import figures
 from ofcl.reproduce import paper, plan, verdicts
+from ofcl.reproduce.field import FIELD
 from ofcl.reproduce.toy import draw_toy, make_toy
 from ofcl.settings.files import parse_override
 from ofcl.settings.layers import make_settings
@@ -25,9 +28,15 @@ FIGURE = "figure2"  # the paper's other figures are drawn from runs: ofcl report
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help=f"One of {', '.join([*paper.TABLES, FIGURE])}.")],
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0.")] = 3,
-    protocol: Annotated[str, typer.Option(help="published, or sound.")] = "published",
+    table: Annotated[
+        str, typer.Argument(help=f"One of {', '.join([*paper.TABLES, FIGURE, FIELD])}.")
+    ],
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many, from 0; default: 3, for the field 5.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Default: published; for the field sound and strong.")
+    ] = None,
     only: Annotated[
         str | None, typer.Option(help="Some of its cells: cifar10, M200, bi, with / between.")
     ] = None,
@@ -37,37 +46,83 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of the runs and tables.")] = Path("reproduced"),
     data_root: Annotated[str | None, typer.Option(help="Folder of the datasets.")] = None,
     embedder: Annotated[str | None, typer.Option(help="Texts: as for ofcl run.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting as key=value, for all runs.")
     ] = None,
+    jobs: Jobs = 1,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="field: where a dataset is, NAME=PATH (folder or file); repeatable."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="field: also write its page here.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run what is missing of a table of the paper, and put our numbers beside its numbers.
 
-    A stopped command goes on where it was; runs that exist are not run again.
+    `field` is all methods of this package, ranked, with their costs. A stopped command goes on
+    where it was; runs that exist are not run again.
     """
     if table == FIGURE:
         _draw_figure(out, dry_run)
         return
-    make_settings({"protocol": protocol})  # an unknown one is refused before anything else
-    cells = paper.choose(table, only)
     given = {"data_root": data_root, "embedder": embedder, "device": device}
     further = {key: value for key, value in given.items() if value is not None}
     further |= dict(map(parse_override, set_ or []))
-    jobs = plan.jobs(cells, seeds, protocol, out, further)
+    if table == FIELD:
+        reproduce_field(seeds=seeds, protocol=protocol, only=only, dry_run=dry_run, out=out,
+                        data=data or (), further=further, jobs=jobs, page=page,
+                        quiet=quiet)  # fmt: skip
+        return
+    if data or page:
+        raise OfclError(f"--data and --page are for the field, not for {table}")
+    _reproduce_table(table, only, seeds or 3, protocol or "published", further, out, jobs, dry_run,
+                     quiet)  # fmt: skip
+
+
+def _reproduce_table(
+    table: str,
+    only: str | None,
+    seeds: int,
+    protocol: str,
+    further: dict[str, Any],
+    out: Path,
+    at_once: int,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Makes the missing runs of a table of the paper, and compares.
+
+    Args:
+        table: The name of the table.
+        only: Those cells alone that fit a description; None: all.
+        seeds: How many seeds.
+        protocol: The name of the protocol.
+        further: Settings for all runs.
+        out: The folder of the runs and tables.
+        at_once: How many runs are made at once.
+        dry_run: Whether to print only what would be run.
+        quiet: Whether to show no progress.
+    """
+    make_settings({"protocol": protocol})  # an unknown one is refused before anything else
+    jobs = plan.jobs(paper.choose(table, only), seeds, protocol, out, further)
     for job in jobs:
         if job.directory.started():
             check_same(job.directory, job.settings)
     missing = [job for job in jobs if job.result is None]
     if dry_run:
-        _tell_plan(jobs, missing)
+        tell_plan(jobs, missing)
         return
-    _run(missing, quiet)
+    ended: dict[Work, Ended] = {}
+    if at_once == 1:
+        make_one_by_one(missing, quiet)
+    else:
+        ended = make_at_once(missing, at_once, quiet)
     show(judge(jobs))
     # The files have the whole table: `only` is about what is run and shown now.
     whole = plan.jobs(paper.table(table), seeds, protocol, out, further)
     save(judge(whole, _fits), out / f"{table}-{protocol}")
+    check_failures(ended, name_of)
 
 
 def _draw_figure(out: Path, dry_run: bool) -> None:
@@ -83,46 +138,6 @@ def _draw_figure(out: Path, dry_run: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for path in figures.save(draw_toy(make_toy()), out / FIGURE):
         out_console.print(str(path), highlight=False, soft_wrap=True, markup=False)
-
-
-def _tell_plan(jobs: list[plan.Job], missing: list[plan.Job]) -> None:
-    """Prints the missing runs, and how long they would take on this machine.
-
-    Args:
-        jobs: All runs of the table.
-        missing: Those of them that are not finished.
-    """
-    for job in missing:
-        out_console.print(str(job.directory.path), highlight=False, soft_wrap=True, markup=False)
-    seconds = plan.estimate(missing, say) if missing else 0.0
-    hours, minutes = divmod(round(seconds / 60), 60)
-    out_console.print(
-        f"{len(jobs)} runs, {len(missing)} of them missing: about {hours} h {minutes} min here",
-        highlight=False,
-    )
-
-
-def _run(missing: list[plan.Job], quiet: bool) -> None:
-    """Makes the missing runs, dataset by dataset.
-
-    If a dataset cannot be loaded, its runs are left out with a warning.
-
-    Args:
-        missing: The runs that are not finished.
-        quiet: Whether to show no progress.
-    """
-    load = Loader(track, say)
-    for dataset, of_it in groupby(missing, key=lambda job: job.settings.dataset):
-        some = list(of_it)
-        try:
-            load(some[0].settings)
-        except OfclError as error:
-            warn(f"{len(some)} runs are left out: {error}")
-            continue
-        for n, job in enumerate(some, 1):
-            if not quiet:
-                say(f"{dataset}, run {n} of {len(some)}: {job.cell.row}, seed {job.settings.seed}")
-            complete(job.directory.path, job.settings, load, quiet)
 
 
 def _fits(job: plan.Job) -> bool:

@@ -14,6 +14,7 @@ from ofcl.assembly.stream_remarks import find_late_files
 from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import drive
 from ofcl.cli.run_names import default_out
+from ofcl.cli.several_runs import Jobs
 from ofcl.cli.several_seeds import parse_seeds, run_seeds
 from ofcl.cli.shared_options import Allow, Json, Quiet, Track
 from ofcl.cli.show import print_result
@@ -101,9 +102,10 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything drawn.")] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Several runs one after the other: 0,1,2.")
+        str | None, typer.Option(help="Several runs, one after the other or --jobs at once: 0,1,2.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    jobs: Jobs = 1,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     engine: Annotated[
         str | None, typer.Option(help="local, or flower-sim: Flower's simulation (Ray).")
     ] = None,
@@ -150,8 +152,10 @@ def run(
     if seeds is not None:
         if seed is not None:
             raise OfclError("give --seed or --seeds, not both")
-        run_seeds(made, parse_seeds(seeds), out, quiet, as_json, track or ())
+        run_seeds(made, parse_seeds(seeds), out, quiet, as_json, track or (), jobs)
         return
+    if jobs > 1:
+        raise OfclError(f"--jobs {jobs} is for several runs: --seeds 0,1,2")
     load = Loader(track_progress, say)
     started = Run(made, out=out or default_out(made), load=load, start=begun)
     tell_result(started, drive(started, quiet or as_json, track or ()), as_json)

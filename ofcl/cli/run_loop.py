@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ofcl.assembly.dealing import Loader
 from ofcl.cli.progress import view
 from ofcl.cli.terminal import err_console, warn
-from ofcl.data.named.catalogue import DATASETS
-from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Event
 from ofcl.experiment import Run
+from ofcl.jobs.opening import open_run
 from ofcl.report.trackers import Tracking, check_trackers, open_tracking
 from ofcl.settings.schema import Settings
-from ofcl.storage.run_directory import RunDirectory
-from ofcl.uncertainty.perturbations import choose_perturbations
 
 
 def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
@@ -126,57 +122,5 @@ def complete(
         quiet: Whether to show no progress.
         track: The names of trackers.
     """
-    directory = RunDirectory(path)
-    if not directory.started():
-        return drive(Run(settings, out=path, load=load), quiet, track)
-    check_same(directory, settings)
-    return directory.result() or drive(Run.resume(path, tell=warn, load=load), quiet, track)
-
-
-def check_same(
-    directory: RunDirectory, settings: Settings, but_for: Iterable[str] = ("device",)
-) -> None:
-    """Refuses a run directory that was made with other settings.
-
-    Args:
-        directory: The run directory.
-        settings: The settings that the user asks for.
-        but_for: The names of settings that may differ.
-
-    Raises:
-        OfclError: If a setting differs that is not in `but_for`, and that a run does not choose by
-            itself.
-    """
-    there = directory.settings()
-    asked = {name: v for name, v in _asked(settings).items() if name not in but_for}
-    for name, value in asked.items():
-        if getattr(there, name) != value:
-            raise OfclError(
-                f"'{directory.path}' was made with {name} = {getattr(there, name)!r}, not "
-                f"{value!r}; give another directory with --out"
-            )
-
-
-def _asked(settings: Settings) -> dict[str, Any]:
-    """Prepares a user's settings for comparison with those saved in a run directory.
-
-    Values are written as a run saves them, for example the dataset's path in full. Settings that
-    the run chooses by itself, for example those fitted to the data, are left out.
-
-    Args:
-        settings: The settings that the user asks for.
-
-    Returns:
-        The values to compare, by the setting's name.
-    """
-    asked = dict(settings)
-    asked["perturbations"] = choose_perturbations(settings.perturbations)
-    if settings.dataset not in DATASETS and Path(settings.dataset).expanduser().exists():
-        asked["dataset"] = str(Path(settings.dataset).expanduser().resolve())
-    auto = ("model", "optimizer", "lr", "threads")
-    found = ["fit", *settings.fit, *(name for name in auto if asked[name] in ("auto", None))]
-    if settings.clients == 1 or settings.stagger:
-        found += ["closing_round", "min_clients", "previous"]
-    if "tasks" not in settings.model_fields_set:
-        found.append("tasks")
-    return {name: value for name, value in asked.items() if name not in found}
+    opened = open_run(path, settings, load, warn)
+    return opened if isinstance(opened, Result) else drive(opened, quiet, track)

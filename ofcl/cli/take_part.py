@@ -35,8 +35,11 @@ def client(
         typer.Option(help="Folder of the named datasets; default: OFCL_DATA or a cache."),
     ] = None,
     label: Annotated[str | None, typer.Option(help="Own table: column of the labels.")] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="Texts and images: the embedder, the same at all parties.")
+    ] = None,
     test: Annotated[str | None, typer.Option(help="Streams: a file or folder to test on.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = None,
     no_class_counts: Annotated[
         bool,
         typer.Option("--no-class-counts", help="Never tell how many samples of a class there are."),
@@ -81,7 +84,7 @@ def client(
     if insecure:
         refuse_insecure(address.rpartition(":")[0])
     named = {"dataset": dataset, "data_root": data_root, "label": label, "test": test,
-             "device": device}  # fmt: skip
+             "device": device, "embedder": embedder}  # fmt: skip
     values = {name: value for name, value in named.items() if value is not None}
     values |= dict(map(settings_files.parse_override, set_ or []))
     seal = Seal.from_file(key_file) if key_file else None

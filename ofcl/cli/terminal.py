@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+
 from rich.console import Console
+
+LOG = logging.getLogger("ofcl.cli")
 
 out_console = Console()
 err_console = Console(stderr=True)
 
 
 def say(text: str) -> None:
-    """Prints one line to standard error.
+    """Logs one line, which is printed to standard error.
 
     Args:
         text: The line.
     """
-    err_console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+    LOG.info("%s", text)
 
 
 def warn(text: str) -> None:
-    """Prints a warning to standard error.
+    """Logs a warning, which is printed to standard error.
 
     Args:
         text: The warning, without the word "warning".
     """
-    say(f"warning: {text}")
+    LOG.warning("%s", text)
+
+
+def say_error(text: str) -> None:
+    """Logs an error, which is printed to standard error.
+
+    Args:
+        text: The error, without the word "error".
+    """
+    LOG.error("%s", text)
 
 
 def printable(text: str) -> str:

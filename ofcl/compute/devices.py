@@ -52,10 +52,22 @@ def to_device(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
 
     Args:
         values: The tensor or array, on the CPU.
-        device: The device to copy to; if it is the CPU, nothing is copied.
+        device: The device to copy to; if it is the CPU, nothing is copied. To an Apple GPU
+            (`mps`), which has no numbers of 64 bits, floats go as 32, and the copy is waited for.
     """
     tensor = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
+    if device.type == "mps":
+        return tensor.to(device, torch.float32 if tensor.dtype == torch.float64 else tensor.dtype)
     return tensor.to(device, non_blocking=True)
+
+
+def wide(values: Tensor) -> Tensor:
+    """Gives numbers as floats of 64 bits; an Apple GPU has none, so its numbers come to the CPU.
+
+    Args:
+        values: The numbers.
+    """
+    return values.cpu().double() if values.device.type == "mps" else values.double()
 
 
 def all_to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
@@ -82,6 +94,8 @@ class Transfer:
             self._values.copy_(values, non_blocking=True)
             self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._arrival.record(torch.cuda.current_stream(values.device))
+        elif values.device.type != "cpu":
+            self._values = values.cpu()
 
     def numpy(self) -> np.ndarray:
         """Waits for the values to arrive and returns them."""

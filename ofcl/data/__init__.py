@@ -6,6 +6,7 @@
     preparation      turns raw samples into tensors; `standardisation` of the columns of tables
     stored_rows      rows of tables that are larger than the memory, in a file
     table_code       cells of a table as a network's input
+    image_features   images as vectors of a pretrained network; `feature_scaling` of these
     dataset          the tensors
     tasks, splits    which classes make a task, which samples come to which client
     scenario         tasks and splits put together: a `Share` of the data for each client

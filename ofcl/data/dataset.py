@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ofcl.compute.devices import constant
+from ofcl.compute.devices import constant, wide
 from ofcl.data.sample_forms import ImageForm, SampleForm, VectorForm
 from ofcl.errors import OfclError
 
@@ -141,7 +141,7 @@ def channel_statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]
     Args:
         x: The images (n, channels, height, width), uint8.
     """
-    scaled = x.double() / 255
+    scaled = wide(x) / 255
     mean = scaled.mean(dim=(0, 2, 3))
     std = scaled.std(dim=(0, 2, 3)).clamp_min(1e-6)
     return tuple(mean.tolist()), tuple(std.tolist())

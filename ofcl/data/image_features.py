@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from ofcl.data.files.embeddings import CHUNK, embed_images
+from ofcl.data.files.embeddings import CHUNK, CHUNK_OF_GPU, embed_images
 from ofcl.data.files.image_embedders import ImageEmbedder
 from ofcl.data.files.images import ImageReader
 from ofcl.data.options import Progress, no_progress
-from ofcl.data.sample_forms import ImageForm
+from ofcl.data.sample_forms import ImageForm, embedded_form
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,13 @@ class ImageFeatures:
         """
         vectors = [np.empty((0, self.embedder.length), dtype=np.float32)]
         kept = [np.empty(0, dtype=np.int64)]
-        # Counted image by image: after every CHUNK of them, and the last, they are embedded.
+        size = CHUNK_OF_GPU if torch.cuda.is_available() else CHUNK
+        # Counted image by image: after every `size` of them, and the last, they are embedded.
         shown = self.track(range(len(samples)), f"embedding {len(samples)} images")
         for n, _ in enumerate(shown, 1):
-            if n % CHUNK and n < len(samples):
+            if n % size and n < len(samples):
                 continue
-            first = (n - 1) // CHUNK * CHUNK
+            first = (n - 1) // size * size
             chunk = samples[first:n]
             pixels, rows = np.asarray(chunk), np.arange(n - first)
             if self.read is not None:
@@ -63,8 +65,6 @@ class ImageFeatures:
 
     def form(self) -> ImageForm:
         """Describes the images, so that others can be read and embedded in the same way."""
-        channels, height, width = self.shape
-        grey = (0.0,) * channels, (1.0,) * channels  # the embedder normalises, nobody else
         white = self.read.largest if self.read is not None else 0.0
         resized = self.read is not None
-        return ImageForm((channels, height, width), *grey, resized, white, self.embedder)
+        return embedded_form(self.embedder, self.shape, resized=resized, white=white)

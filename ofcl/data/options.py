@@ -21,6 +21,13 @@ OnBad = Literal["stop", "skip"]
     skip    the sample is left out and counted
 """
 
+Features = Literal["standardised", "unit"]
+"""The scaling of the vectors that a pretrained network makes of images.
+
+    standardised    each number by mean and deviation, then all divided by √d
+    unit            of length 1, as the network gives them
+"""
+
 
 class Counted(Protocol[Item]):
     """Items whose number is known, or nearly, before they are there: a list, for example."""
@@ -93,14 +100,16 @@ class Reading:
         image_size: The side in pixels to which images are resized; None: they keep their size.
         embedder: The model that turns texts, or images, into vectors: its short name, its name on
             the hub, or its folder; that of texts leaves images as they are.
+        features: How vectors of images are scaled: `standardised` by the train samples, or `unit`,
+            of length 1.
         test_share: The share of each class that is split off for testing, where the data have no
             test part.
         window: The number of rows from which the columns of a table are standardised.
         subset: The part of the dataset that is used.
         on_bad: `stop` refuses samples that cannot be used; `skip` leaves them out.
         track: Shows the progress of slow steps.
-        standardisation: The values that are subtracted from the numbers of a table's rows, and
-            those by which they are then divided; None: they are measured in the window.
+        standardisation: The values that are subtracted from the numbers of a table's rows, or of
+            images' vectors, and those by which they are then divided; None: they are measured.
         codes: With a standardisation: how the cells of each column become numbers; empty: each cell
             is one number.
         white: The largest value in grey image files with more than 8 bits that came before; 0: none
@@ -117,6 +126,7 @@ class Reading:
     drop: tuple[str, ...] = ()
     image_size: int | None = None
     embedder: str = "e5-small-v2"
+    features: Features = "standardised"
     test_share: float = 0.2
     window: int = 200
     subset: Subset = Subset()

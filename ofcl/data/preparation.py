@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
+from ofcl.data.feature_scaling import measure_features, to_length_1
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
@@ -59,6 +60,11 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         y_train = torch.cat([y_train, y_test[untrained]])
         x_test, y_test = x_test[~untrained], y_test[~untrained]
     x_validation, y_validation = to_tensors(raw.validation) if raw.validation else (None, None)
+    scaling = None
+    if isinstance(decode, ImageFeatures) and how.features == "standardised":
+        scaling = _feature_scaling(x_train, how)
+        x_train, x_test = scaling.of_tensor(x_train), scaling.of_tensor(x_test)
+        x_validation = None if x_validation is None else scaling.of_tensor(x_validation)
     check_classes(raw, y_train.numpy(), y_test.numpy(), how.fewest_classes)
     if raw.content in ("table", "mixed table") and not (_finite(x_train) and _finite(x_test)):
         raise OfclError(
@@ -80,7 +86,25 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
         y_validation=y_validation,
         notes=raw.notes + damage.notes(raw.name) + untested,
     )
-    return replace(dataset, form=_form(raw, how, decode, dataset))
+    form = _form(raw, how, decode, dataset)
+    if isinstance(form, ImageForm) and scaling is not None:
+        mean, scale = scaling.plain()
+        form = replace(form, feature_mean=mean, feature_scale=scale)
+    return replace(dataset, form=form)
+
+
+def _feature_scaling(vectors: Tensor, how: Reading) -> Standardisation:
+    """Measures how the vectors of images are scaled, or takes the scaling of an earlier run.
+
+    Args:
+        vectors: The vectors (n, d) of the train images.
+        how: The options of reading.
+    """
+    if how.standardisation is not None:
+        return Standardisation(*map(np.array, how.standardisation))
+    if not len(vectors):
+        raise OfclError("no train image could be read, by whose vectors all are standardised")
+    return to_length_1(measure_features(vectors.numpy()))
 
 
 def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleForm:

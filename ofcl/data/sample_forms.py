@@ -27,6 +27,9 @@ class ImageForm:
             0: there were none; None: nobody knows, and 16 bits are assumed.
         embedder: The pretrained network that turns them into vectors, which the model learns from;
             None: it learns from the pixels.
+        feature_mean: The value that is subtracted from each number of such a vector; empty: vectors
+            stay as the network gives them, of length 1.
+        feature_scale: The value by which each number is then divided; empty: it is not divided.
     """
 
     shape: tuple[int, int, int]
@@ -35,6 +38,8 @@ class ImageForm:
     resized: bool = False
     white: float | None = 0.0
     embedder: ImageEmbedder | None = None
+    feature_mean: tuple[float, ...] = ()
+    feature_scale: tuple[float, ...] = ()
     kind: Literal["image"] = "image"
 
     @property
@@ -47,6 +52,30 @@ class ImageForm:
         channels, height, width = self.shape
         by = f", embedded by {self.embedder.name}" if self.embedder is not None else ""
         return f"{'grey' if channels == 1 else 'colour'} images of {width} × {height} pixels{by}"
+
+
+def embedded_form(
+    embedder: ImageEmbedder,
+    shape: tuple[int, ...] = (),
+    *,
+    resized: bool = True,
+    white: float | None = None,
+    scaling: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
+) -> ImageForm:
+    """Describes images that a pretrained network turns into vectors, and nobody else normalises.
+
+    Args:
+        embedder: The network.
+        shape: Channels, height and width of the images; (): they are not known, and the network's
+            own are taken.
+        resized: Whether image files of another size are resized.
+        white: The largest value in grey image files with more than 8 bits; None: nobody knows.
+        scaling: The values that are subtracted from the numbers of a vector, and those by which
+            they are then divided; empty: vectors keep length 1.
+    """
+    channels, height, width = shape or (3, embedder.side, embedder.side)
+    plain = (0.0,) * channels, (1.0,) * channels
+    return ImageForm((channels, height, width), *plain, resized, white, embedder, *scaling)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
+
+ROWS_AT_ONCE = 4096  # of tensors, as 64 bits are computed with
 
 
 def pool_moments(
@@ -103,6 +107,19 @@ class Standardisation:
             other: The other one.
         """
         return np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
+
+    def plain(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Returns the values that are subtracted, and those that divide, as plain numbers."""
+        return tuple(self.mean.tolist()), tuple(self.scale.tolist())
+
+    def of_tensor(self, rows: Tensor) -> Tensor:
+        """Returns standardised rows (n, columns) of a tensor on the CPU, a part at a time.
+
+        Args:
+            rows: The rows (n, columns) with 32 bits.
+        """
+        parts = [torch.from_numpy(self(part.numpy())) for part in torch.split(rows, ROWS_AT_ONCE)]
+        return torch.cat(parts)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Returns standardised rows (n, columns).

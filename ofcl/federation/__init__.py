@@ -2,6 +2,7 @@
 
     terms              the labels, samples and settings that server and parties agree on
     scaling            the scaling that all parties share, made of the statistics of each
+    image_vectors      images that parties embed by one network, and the scaling of their vectors
     transport          the two protocols that carry messages, one for the server, one for a party
     transport_choice   chooses the classes for both; the only ones are Flower's
     setup/             making a federation and changing it: who takes part, keys, folders

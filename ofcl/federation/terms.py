@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from ofcl.data.dataset import Dataset, Kind
-from ofcl.data.sample_forms import TableForm
+from ofcl.data.sample_forms import ImageForm, TableForm
 from ofcl.engines.rejection import LONGEST_LABEL, Rejected, check_label
 from ofcl.errors import OfclError
+from ofcl.federation.image_vectors import check_form, read_form, shared_form, vector_moments
 from ofcl.federation.scaling import column_words, moments, pooled
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -37,13 +38,15 @@ class Samples:
         way: Whether the samples come from datasets or from streams.
         kind: Whether the samples are images or vectors; tables and embedded texts are vectors.
         shape: The shape of one sample.
-        mean: The mean of each channel of images, or of each number of a table's rows, by which all
-            parties scale; empty: nothing is scaled, or each party does it in its own way.
+        mean: The mean of each channel of images, or of each number of a table's rows or of images'
+            vectors, by which all parties scale; empty: nothing is scaled, or each party does it in
+            its own way.
         std: The deviation of each channel or number, in the same way.
         embedder: The name of the embedder of texts or images, of images with a checksum of its
             weights; None: the samples are not embedded.
         columns: The columns of tables, each with its kind, in their order; empty: no table.
         count: The number of samples behind mean and deviation; 0: they stand for nothing.
+        images: The images that become vectors, and by which network; None: there are none.
     """
 
     way: Way
@@ -54,6 +57,7 @@ class Samples:
     embedder: str | None
     columns: tuple[str, ...] = ()
     count: int = 0
+    images: ImageForm | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, way: Way, embedder: str | None = None) -> Samples:
@@ -70,7 +74,11 @@ class Samples:
         if isinstance(form, TableForm):
             mean, std = moments(form, dataset.x_train)
             columns = column_words(form)
-        return cls(way, dataset.kind, dataset.shape, mean, std, embedder, columns, count)
+        images = None
+        if isinstance(form, ImageForm) and form.embedder is not None:
+            images = shared_form(form)
+            mean, std = vector_moments(dataset.x_train) if count else ((), ())
+        return cls(way, dataset.kind, dataset.shape, mean, std, embedder, columns, count, images)
 
     def differs(self, other: Samples) -> str | None:
         """Says in words how this form differs from another; None: the samples fit together.
@@ -182,6 +190,8 @@ def _check_samples(samples: Samples) -> None:
     embedder = samples.embedder
     if embedder is not None and (not isinstance(embedder, str) or len(embedder) > LONGEST_LABEL):
         raise Rejected("its embedder cannot be")
+    if samples.images is not None:
+        check_form(samples.images, embedder, shape)
     if len(samples.columns) > shape[0] or (kind == "image" and samples.columns):
         raise Rejected(f"it has {len(samples.columns)} columns")
     for column in samples.columns:
@@ -218,6 +228,7 @@ def unpack_samples(state: State) -> Samples:
         embedder=state["embedder"],
         columns=tuple(state.get("columns", ())),  # earlier versions had none
         count=state.get("count", 0),
+        images=read_form(state.get("images")),
     )
 
 

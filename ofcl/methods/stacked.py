@@ -44,7 +44,7 @@ def stackable(learner: Learner) -> TypeGuard[Replay]:
         and isinstance(learner.model, MLP)
         and learner.penalty is None
         and isinstance(learner.optimizer, SGD | Adam)
-        and not next(learner.model.parameters()).is_cuda
+        and next(learner.model.parameters()).device.type == "cpu"
     )
 
 

@@ -52,6 +52,8 @@ class Adapted(nn.Module):
             torch.default_generator.set_state(self.dice.cpu())
             if x.is_cuda:  # the GPU's generator follows the CPU's
                 torch.cuda.manual_seed(int(torch.randint(2**62, ()).item()))
+            elif x.device.type == "mps":
+                torch.mps.manual_seed(int(torch.randint(2**62, ()).item()))
             features = self.body(x)
             self.dice.copy_(torch.default_generator.get_state())
         return features

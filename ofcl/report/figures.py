@@ -62,7 +62,7 @@ def _new_figure(size: tuple[float, float], layout: Literal["constrained"] | None
 
 
 def blank() -> tuple[Figure, Axes]:
-    """Makes an empty figure with one panel, whose place `_finished` works out.
+    """Makes an empty figure with one panel, whose place `finished` works out.
 
     Matplotlib's own layout takes twice as long as all the drawing.
     """
@@ -107,7 +107,7 @@ def lines(
     axes.set_ylim(bottom=0, top=top)
     if whole:
         axes.locator_params(axis="x", integer=True)
-    return _finished(figure, axes, x, y, legend)
+    return finished(figure, axes, x, y, legend)
 
 
 def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Figure:
@@ -129,7 +129,7 @@ def bars(groups: Mapping[str, Sequence[float | None]], *, x: str, y: str) -> Fig
         legend.append((name, axes.bar(places, heights, width, color=style[n][0])))
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_xticks(range(1, longest + 1))
-    return _finished(figure, axes, x, y, legend)
+    return finished(figure, axes, x, y, legend)
 
 
 def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
@@ -147,14 +147,14 @@ def named_bars(values: Mapping[str, float | None], *, y: str) -> Figure:
         axes.bar(places, heights, color=COLOURS[0])
         axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_xticks(places, names, parse_math=False)
-        return _finished(figure, axes, "", y)
+        return finished(figure, axes, "", y)
     figure.set_figheight(max(0.7 + 0.2 * len(names), SIZE[1] / 2))
     axes.barh(places, heights, color=COLOURS[0])
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_yticks(places, names, parse_math=False)
     axes.invert_yaxis()
     margin = 0.3 + LETTER * max(map(len, names), default=0)
-    return _finished(figure, axes, y, "", margin=margin)
+    return finished(figure, axes, y, "", margin=margin)
 
 
 def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
@@ -170,7 +170,7 @@ def areas(composition: Composition, names: Mapping[int, str]) -> Figure:
     stacked = composition.counts.values()
     drawn = axes.stackplot(composition.batches, *stacked, colors=colours)
     legend = list(zip(labels, drawn, strict=True))
-    return _finished(figure, axes, "mini-batches of a client", "samples, all clients", legend)
+    return finished(figure, axes, "mini-batches of a client", "samples, all clients", legend)
 
 
 def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
@@ -199,7 +199,7 @@ def histogram(values: Mapping[str, Sequence[float]], *, x: str) -> Figure:
     # Plain numbers: matplotlib would write powers of ten as TeX, which a page shows as it is.
     axes.xaxis.set_major_formatter(_plain)
     axes.xaxis.set_minor_formatter(_plain if high < 10 * low else "")
-    return _finished(figure, axes, x, "% of them", legend)
+    return finished(figure, axes, x, "% of them", legend)
 
 
 def _plain(value: float, place: float) -> str:
@@ -221,7 +221,7 @@ def styles(n: int) -> list[tuple[Any, str]]:
     return list(zip(map(tuple, scale), cycle(MARKERS), strict=False))
 
 
-def _finished(
+def finished(
     figure: Figure,
     axes: Axes,
     x: str,

@@ -96,6 +96,28 @@ def choose(name: str, only: str | None) -> list[Cell]:
     return cells
 
 
+def published_figures(dataset: str, method: str, memory: int) -> Cell | None:
+    """Finds the paper's figures for a method in its plain form: `keep = bottom`, FedAvg.
+
+    Args:
+        dataset: The name of the dataset.
+        method: The name of the method in this package.
+        memory: The samples that a client remembers; methods without a memory have any.
+
+    Returns:
+        The cell; None: the paper has none.
+    """
+    for line in _rows("tables.csv"):
+        if (line["dataset"], line["keep"]) not in ((dataset, ""), (dataset, "bottom")):
+            continue
+        named = _METHODS[line["method"]]
+        if named["method"] != method or named.get("aggregation", "fedavg") != "fedavg":
+            continue
+        if line["memory"] in ("", str(memory)):
+            return _cell(line)
+    return None
+
+
 def _rows(file: str) -> list[dict[str, str]]:
     """Reads the rows of a CSV file of the paper's numbers, as cells by the name of their column.
 

@@ -89,13 +89,14 @@ def folder(cell: Cell, protocol: str) -> str:
     return "_".join(parts)
 
 
-def batches(settings: Settings) -> int:
+def batches(dataset: str, settings: Settings) -> int:
     """Estimates how many mini-batches the clients of a run learn, summed over all clients.
 
     Args:
+        dataset: The name of the dataset, also where the settings have a file in its place.
         settings: The settings of the run.
     """
-    source = DATASETS[settings.dataset]
+    source = DATASETS[dataset]
     per_class = (settings.train_per_class or source.train) * source.classes
     samples = min(source.train, per_class, settings.train_head or source.train)
     whole = int(samples * (1 - settings.validation)) // settings.batch_size
@@ -116,15 +117,15 @@ def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> flo
     measured: dict[tuple[Any, ...], float] = {}
     seconds = 0.0
     for job in missing:
-        settings = job.settings
-        method, shape = _timed_method(settings.method), _SHAPES.get(settings.dataset, _VECTOR)
+        settings, dataset = job.settings, job.cell.dataset
+        method, shape = _timed_method(settings.method), _SHAPES.get(dataset, _VECTOR)
         kind = (method, shape, settings.memory, settings.protocol)
         if kind not in measured:
             tell(f"timing {method}, M = {settings.memory}, on {' × '.join(map(str, shape))}")
-            bench = Bench(_workload(settings, method, shape))
+            bench = Bench(_workload(dataset, settings, method, shape))
             measured[kind] = bench.milliseconds(seconds=0.5)
         factor = _FACTORS.get(settings.method, 1.0)
-        seconds += factor * measured[kind] * batches(settings) / 1e3
+        seconds += factor * measured[kind] * batches(dataset, settings) / 1e3
     return seconds
 
 
@@ -142,10 +143,11 @@ def _timed_method(method: str) -> str:
     return "bi" if METHODS[method].score is not None else method
 
 
-def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
+def _workload(dataset: str, settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
     """Makes the workload whose time is measured to estimate that of a run.
 
     Args:
+        dataset: The name of the dataset.
         settings: The settings of the run.
         method: The name of the method to measure (`_timed_method`).
         shape: The shape of a sample.
@@ -157,7 +159,7 @@ def _workload(settings: Settings, method: str, shape: tuple[int, ...]) -> Worklo
         memory=settings.memory,
         clients=min(settings.clients, 2) if slow else settings.clients,
         shape=shape,
-        classes=DATASETS[settings.dataset].classes,
+        classes=DATASETS[dataset].classes,
         device=settings.device,
         settings={"protocol": settings.protocol, "q": 1 if slow else settings.q},
     )

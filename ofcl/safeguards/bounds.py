@@ -12,6 +12,7 @@ from dataclasses import replace
 import torch
 
 from ofcl.compute import foreach
+from ofcl.compute.devices import wide
 from ofcl.privacy import clipped
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -123,12 +124,12 @@ def usual_of(values: Sequence[float]) -> float:
 def _length(state: Tensors, model: Tensors) -> float:
     """Computes the Euclidean distance of two models, in 64 bits: squares of 1e20 are finite."""
     change = foreach.differences(list(state.values()), [model[name] for name in state])
-    return float(torch.nn.utils.get_total_norm([part.double() for part in change]))
+    return float(torch.nn.utils.get_total_norm([wide(part) for part in change]))
 
 
 def _pulled_back(state: Tensors, model: Tensors, limit: float) -> Tensors:
     """Pulls a model back towards another one, to a distance (`limit`)."""
-    wide = {name: value.double() for name, value in state.items()}
-    start = {name: model[name].double() for name in state}
-    near = clipped(wide, start, limit)
-    return {name: near[name].to(state[name].dtype) for name in state}
+    given = {name: wide(value) for name, value in state.items()}
+    start = {name: wide(model[name]) for name in state}
+    near = clipped(given, start, limit)
+    return {name: near[name].to(state[name]) for name in state}

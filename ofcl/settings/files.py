@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from ofcl.errors import OfclError, unknown
 
@@ -15,6 +16,10 @@ VERSION = 1
 
 PROTOCOLS = ("strong", "sound", "published")
 """The presets that are protocols: a run starts from the values of one of them."""
+
+
+BEFORE = {"features": "unit"}
+"""Values that runs had before these settings came, where the default is another one."""
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -94,6 +99,8 @@ def load_settings(path: str | Path) -> dict[str, Any]:
             f"settings file '{path}' is of version {version}; this ofcl reads version {VERSION}. "
             "Use the ofcl that wrote it, or write the settings anew"
         )
+    if "made_with" in values:  # of a run, which names all settings that there were
+        values = {**BEFORE, **values}
     # A run adds these to its settings file for readers; they are not settings.
     for name in ("made_with", "labels", "form", "fingerprint", "went_on", "parts"):
         values.pop(name, None)
@@ -135,22 +142,16 @@ def to_toml(values: dict[str, Any]) -> str:
     torch = "2"
     <BLANKLINE>
     """
-    flat = [(k, v) for k, v in values.items() if v is not None and not isinstance(v, dict)]
-    lines = [f"{key} = {_toml_value(value)}" for key, value in flat]
-    for name, table in values.items():
-        if isinstance(table, dict):
-            lines += ["", f"[{name}]"]
-            lines += [f"{json.dumps(k) if not k.isidentifier() else k} = {_toml_value(v)}"
-                      for k, v in table.items()]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return tomli_w.dumps(_without_none(values))
 
 
-def _toml_value(value: Any) -> str:
-    """Writes one value as TOML."""
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
-    # JSON's strings, numbers and booleans are TOML's, but for DEL.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out what is None, also in tables: TOML has no word for it."""
+    return {
+        name: _without_none(value) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:

@@ -85,11 +85,18 @@ class Settings(BaseModel):
         description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder; "
         "images: efficientnet-lite0, timm:NAME, hf:NAME",
     )
+    features: Literal["standardised", "unit"] = Field(
+        "standardised",
+        description="vectors of an embedder of images: standardised by the train samples, of "
+        "streams by the first (window); unit: of length 1",
+    )
     test_share: float = Field(
         0.2, gt=0, lt=1, description="own data: held out for testing if there is no test part"
     )
     window: int = Field(
-        200, ge=2, description="tables: rows from which the columns are standardised"
+        200,
+        ge=2,
+        description="tables, and streams of embedded images: rows by which they are standardised",
     )
     allow: tuple[str, ...] = Field(
         (), description="parties: parts of one's own that a server may ask for, by name or path"
@@ -380,7 +387,7 @@ class Settings(BaseModel):
     dropout: float = Field(0.0, ge=0, lt=1, description="probability that a client misses a round")
 
     # Running and reporting
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …, mps")
     threads: int | None = Field(
         None, ge=1, description="CPU threads of PyTorch; unset: one for mlp, else PyTorch's own"
     )

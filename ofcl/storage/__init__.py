@@ -9,6 +9,8 @@ state_files     one state as safetensors + JSON, never pickle
 memories        clients' memories in checkpoints: reading, listing, deleting samples for good
 encryption      checkpoints under a key
 atomic_files    files that are complete or absent, never half written
+locks           locks between processes, on every system
+private_files   whether others can read a file of a key
 image_grid      images in rows, as one picture
 
 May import the settings, the results and the events; the engines and all above may import it.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from safetensors import SafetensorError
 
 from ofcl.errors import OfclError
+
+WINDOWS = os.name == "nt"
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -36,16 +36,21 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    partial.rename(path)
+    partial.replace(path)
 
 
 def sync(path: Path) -> None:
     """Waits until a file, or the names in a folder, are on the disk and outlast a power cut.
 
+    Windows opens no folders and writes only files that are open for writing: there, the names in a
+    folder are left to the file system.
+
     Args:
         path: The path of the file or folder.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    if WINDOWS and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -82,21 +87,3 @@ def ends_with_newline(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def open_lock(path: Path) -> IO[str]:
-    """Opens a file that serves as a lock; what it points to, or has in it, is left alone.
-
-    Args:
-        path: The file; it is made if it is not there.
-
-    Raises:
-        OfclError: If it is a link: somebody's folder may have one to any file.
-    """
-    try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OfclError(f"'{path}' is a link; delete it, and look what put it there") from None
-        raise
-    return os.fdopen(number, "r+", encoding="ascii")

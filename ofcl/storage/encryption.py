@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from ofcl.errors import OfclError
+from ofcl.storage.private_files import others_can_read
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -50,7 +51,7 @@ class Seal:
         how = f"make one that only you can read: (umask 077; openssl rand -hex 32 > {path})"
         if not path.exists():
             raise OfclError(f"no key file '{path}'; {how}")
-        if path.stat().st_mode & 0o077:
+        if others_can_read(path):
             raise OfclError(f"others can read the key in '{path}': chmod 600 {path}")
         try:
             key = bytes.fromhex(path.read_text(encoding="ascii").strip())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -120,6 +121,34 @@ def read_memories(
                     arrived=int(memory["arrived"]),
                     dropped=memory.get("dropped", torch.empty(0)),
                 )
+
+
+def remembered_bytes(run: RunDirectory) -> list[float]:
+    """Counts the bytes of all that each client of a run remembers of samples.
+
+    Args:
+        run: The directory of the run, which keeps its last checkpoint.
+
+    Returns:
+        The bytes of each client, 0 without a memory; empty if there is no checkpoint.
+    """
+    counted = []
+    for folder, in_folder in groupby(memory_places(run), key=lambda place: place.folder):
+        checkpoint = load_checkpoint(folder, lambda _: None)
+        for place in in_folder if checkpoint is not None else ():
+            assert checkpoint is not None
+            memories = _memory_states(checkpoint.state, place.client)
+            counted.append(float(sum(map(_bytes, memories))))
+    return counted
+
+
+def _bytes(value: Any) -> int:
+    """Counts the bytes of all tensors in nested plain values."""
+    if isinstance(value, Tensor):
+        return value.numel() * value.element_size()
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0
 
 
 def list_samples(memory: SavedMemory) -> list[SampleRecord]:

@@ -13,7 +13,6 @@ line `resumed` with the number of events up to that checkpoint; readers drop the
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import tomllib
@@ -30,12 +29,17 @@ from ofcl.settings.files import VERSION, load_settings, to_toml
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.state import State, Tensors, flatten
-from ofcl.storage.atomic_files import ends_with_newline, explained, open_lock, write_whole
+from ofcl.storage.atomic_files import ends_with_newline, explained, write_whole
 from ofcl.storage.checkpoint import Checkpoint, save_checkpoint
 from ofcl.storage.image_grid import grid
+from ofcl.storage.locks import Lock, try_lock
 
 START = "start.json"
 CLIENTS_RUN = "run"  # the name of the run in the folders of clients in other processes
+
+
+class InUse(OfclError):
+    """Raised when another process has locked a run."""
 
 
 class RunDirectory:
@@ -178,23 +182,20 @@ class RunDirectory:
             raise OfclError(f"'{self.path}' is not a run directory: it has no settings.toml")
         return path
 
-    def lock(self) -> IO[str]:
+    def lock(self) -> Lock:
         """Locks the run, so that no second process works on it.
 
         Returns:
-            The lock file; closing it unlocks the run.
+            The lock; closing it unlocks the run.
 
         Raises:
-            OfclError: If another process has locked the run.
+            InUse: If another process has locked the run.
         """
         with explained(self.path):
-            file = open_lock(self.path / "lock")
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
-                raise OfclError(f"'{self.path}' is in use by another process") from None
-            return file
+            lock = try_lock(self.path / "lock")
+        if lock is None:
+            raise InUse(f"'{self.path}' is in use by another process")
+        return lock
 
     # Events
 
@@ -280,7 +281,7 @@ class RunDirectory:
         with explained(self.path):
             if model is not None:
                 save_file(flatten(dict(model))[0], self.path / "model.partial")
-                (self.path / "model.partial").rename(self.path / "model.safetensors")
+                (self.path / "model.partial").replace(self.path / "model.safetensors")
             write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
 
     def result(self) -> Result | None:

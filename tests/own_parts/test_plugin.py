@@ -1,16 +1,15 @@
 """A package outside the tree: installed, checked, run on every engine, killed and resumed."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.plugin import ROOT, install_plugin
+
 PARTS = ["--model", "two-layers", "--method", "surprised", "--set", "loss=smooth"]
 SMALL = ["--dataset", "digits", "--clients", "2", "--tasks", "2", "--limit", "8", "-q", "--json"]
 CHECKS = """
@@ -29,9 +28,7 @@ check_score(lambda z: ofcl_example.surprise(z, z.mean(0).argmax(-1)))
 def environment(tmp_path_factory):
     """The environment of a process in which the package is installed, into a folder of its own."""
     folder = tmp_path_factory.mktemp("installed")
-    source = shutil.copytree(ROOT / "examples" / "plugin", folder / "source")  # it is built there
-    install = ["pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder]
-    subprocess.run([sys.executable, "-m", *install, source], check=True)
+    install_plugin(folder)
     path = os.pathsep.join([str(folder), str(ROOT)])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 

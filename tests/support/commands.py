@@ -1,6 +1,6 @@
 """The command line in a process of its own, as a user has it, but for the imports.
 
-Importing PyTorch takes two seconds, scikit-learn and Flower two more each, and tests start hundreds
+Importing PyTorch takes two seconds, Flower two more, and tests start hundreds
 of commands. So one process imports everything once, and each command is a fork of it: a process
 like any other, that can be killed. tests/docs/test_readme.py starts commands as a user does.
 Every test process that starts commands has such a process of its own; `in_one_process` keeps the
@@ -30,7 +30,7 @@ _context = multiprocessing.get_context("forkserver")
 def preload(*modules):
     """Names more modules to import once, before the first command."""
     # By the names of installed packages; one that is not there is left out.
-    _context.set_forkserver_preload(["ofcl.cli.main", "sklearn.datasets", *modules])
+    _context.set_forkserver_preload(["ofcl.cli.main", *modules])
 
 
 preload()

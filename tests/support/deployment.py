@@ -37,10 +37,14 @@ def free_port():
 
 
 class Deployment:
-    """Processes by name; what each of them says is in a file of its name."""
+    """Processes by name; what each of them says is in a file of its name.
 
-    def __init__(self, folder):
-        preload("flwr.superlink.main", "flwr.superlink.cli")
+    `prepare` is called in each of them before anything else. `modules` are imported once for all.
+    """
+
+    def __init__(self, folder, prepare=look_less_often, modules=()):
+        self._prepare = prepare
+        preload("flwr.superlink.main", "flwr.superlink.cli", *modules)
         self.folder, self.logs = folder / "federation", folder
         create(self.folder, Federation("trial", PARTIES, ("127.0.0.1",), free_port()))
         self.server_folder = load_server(self.folder)
@@ -48,7 +52,7 @@ class Deployment:
 
     def spawn(self, name, *arguments):
         log = self.logs / f"{name}.log"
-        self.processes[name] = Command("federation", *arguments, log=log, prepare=look_less_often)
+        self.processes[name] = Command("federation", *arguments, log=log, prepare=self._prepare)
 
     def server(self):
         self.spawn("server", "server", self.folder)

@@ -5,8 +5,8 @@ they are there in seconds. Nothing can be learned from their numbers.
 """
 
 import json
-import re
 import shutil
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -17,6 +17,7 @@ import ofcl
 from ofcl import Run, make_settings
 from ofcl.data.loading import load_dataset
 from ofcl.evaluation import metrics
+from ofcl.settings.files import to_toml
 from ofcl.testing.data import TINY, make_blobs
 
 KEPT = {"bi": 0.9, "cbr": 0.85, "er": 0.8, "lc": 0.75, "none": 0.2}
@@ -122,14 +123,8 @@ def _copies(folder, source, name, seeds=(0, 1, 2), **changes):
 
 def change_settings(run, **changes):
     """Rewrites settings of a run directory."""
-    text = (run / "settings.toml").read_text()
-    for name, value in changes.items():
-        line = f"{name} = {json.dumps(value)}"
-        text, found = re.subn(
-            rf"^{name} = .*$", lambda _, line=line: line, text, flags=re.MULTILINE
-        )
-        text = text if found else f"{line}\n{text}"
-    (run / "settings.toml").write_text(text)
+    settings = tomllib.loads((run / "settings.toml").read_text())
+    (run / "settings.toml").write_text(to_toml({**settings, **changes}))
 
 
 def _change_result(run, seed, changes):

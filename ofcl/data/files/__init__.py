@@ -7,7 +7,9 @@ columns       which column is the label, the text, a number; `cells` reads the v
 csv_pieces    rows of a large CSV file, some at a time, by pyarrow if it is there; `cell_arrays`
 column_facts  facts about a column, collected in pieces; `table_facts` of all, `column_guesses`
 labels        labels as words, and the classes that they name
-embeddings    vectors of texts and images, cached on disk; `embedders` are the models that make them
+embeddings    vectors of texts and images, cached on disk; `embedders` make those of texts
+image_embedders    pretrained networks for images, by name and checksum; `embedder_networks` loads
+              them, `image_encoding` computes vectors with them, `timm_models` imports timm
 
 Used by `data.named`, `data.own` and `data.live`, which know what the files are for.
 """

@@ -99,7 +99,7 @@ def load_encoder(embedder: Embedder) -> Encode:
         where = str(importlib.import_module(embedder.package).get_model_path())
     on_hub = not embedder.package and not Path(where).is_dir()
     try:
-        if on_hub and not _downloaded(where):
+        if on_hub and not is_downloaded(where):
             check_hub()
         model = sentence_transformers.SentenceTransformer(where)
     except Exception as error:  # of the hub, the network, the disk, the file format
@@ -156,8 +156,12 @@ def check_hub() -> None:
         raise OfclError(f"no answer from {constants.ENDPOINT}: {reason}") from None
 
 
-def _downloaded(model: str) -> bool:
-    """Tells whether a model of the hub is in the hub's cache on this machine."""
+def is_downloaded(model: str) -> bool:
+    """Tells whether a model of the hub is in the hub's cache on this machine.
+
+    Args:
+        model: Its name on the hub.
+    """
     from huggingface_hub import try_to_load_from_cache
 
     return any(

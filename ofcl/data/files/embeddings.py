@@ -19,15 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from ofcl.data.files.embedders import Embedder, find_embedder, load_encoder
-from ofcl.data.files.image_embedders import (
-    ImageEmbedder,
-    encode_images,
-    load_image_embedder,
-)
+from ofcl.data.files.image_embedders import ImageEmbedder, load_image_embedder
+from ofcl.data.files.image_encoding import encode_images
 from ofcl.data.options import Progress, no_progress
 from ofcl.errors import OfclError
 
 CHUNK = 64  # samples that are embedded between two writes to the cache
+CHUNK_OF_GPU = 512  # images; a GPU embeds them in the time that a write takes
 
 
 def embed(

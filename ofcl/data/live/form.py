@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
+from ofcl.data.feature_scaling import measure_features, to_length_1
 from ofcl.data.files.cells import read_number
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.embeddings import CHUNK, embed, embed_images
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.agreement import Agreement, Row, agree_on
 from ofcl.data.live.sample import Sample
+from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation
 from ofcl.state import State
 
@@ -53,6 +55,8 @@ class Form:
         normalisation: Mean and standard deviation of each channel, by which images are normalised;
             None: those of all live images (`MEAN`, `STD`).
         named: Whether the user has named the columns of tables, so that none is left out.
+        feature_window: The number of first images by whose vectors those of all are standardised;
+            None: vectors keep length 1.
 
     Attributes:
         agreement: How rows and vectors become a model's input; None: nothing has been agreed on.
@@ -68,8 +72,10 @@ class Form:
         device: torch.device | None = None,
         normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
         named: bool = False,
+        feature_window: int | None = None,
     ) -> None:
         self._pattern, self._normalisation = pattern, normalisation
+        self._feature_window = feature_window
         self._embedder_name, self._root, self._device = embedder, root, device
         self._embedder: Embedder | None = None  # found when the first text arrives
         self._window, self._named = window, named
@@ -160,12 +166,35 @@ class Form:
         Returns:
             Whether samples can be turned into tensors; False while more samples are needed.
         """
+        if self._embeds_images and self.agreement is None:
+            return self._fit_features(pending, ended)
         if not self.undecided or self._pattern.kind is None:
             return True
         if not self.window_is_full(pending) and not (ended and self.window(pending)):
             return False
         self.take(agree_on([self.window(pending)], self._named))
         return True
+
+    def _fit_features(self, pending: Sequence[Sample], ended: bool) -> bool:
+        """Standardises vectors of images by this stream's first ones; says whether it could."""
+        needed = self._feature_window
+        if needed is None:
+            return True
+        if len(pending) < needed and not ended:
+            return False
+        images = [sample.x for sample in pending if not sample.problem][:needed]
+        if len(images) < needed and not (ended and images):
+            return False
+        self.agreement = Agreement(measure_features(self._features(np.stack(images))))
+        return True
+
+    def scale_features(self, window: int | None) -> None:
+        """Decides anew whether vectors of images are standardised, before any of them is.
+
+        Args:
+            window: The number of first images that decide; None: vectors keep length 1.
+        """
+        self._feature_window = window
 
     def take(self, agreement: Agreement) -> None:
         """Takes over what has been agreed on.
@@ -186,7 +215,9 @@ class Form:
             x = torch.from_numpy(np.stack(samples)).to(self._device)
             return self._normalised(x.float() / 255)
         vectors = self.vectors(samples)
-        if self.agreement is not None:
+        if self.agreement is not None and self._embeds_images:
+            vectors = to_length_1(self.agreement.standardise)(vectors)
+        elif self.agreement is not None:
             # A column that hardly varied in the window may later exceed 32 bits: it is clamped.
             vectors = np.nan_to_num(self.agreement.standardise(vectors))
         return torch.from_numpy(vectors.astype(np.float32)).to(self._device)
@@ -218,16 +249,19 @@ class Form:
         pixels = self._pattern.kind == "image" and not self._embeds_images
         kind: Literal["image", "vector"] = "image" if pixels else "vector"
         shape = self._pattern.shape
+        form = None
         if self._pattern.kind == "text":
             shape = self._embed(["a text"]).shape[1:]
         elif self._embeds_images:
-            shape = (find_image_embedder(self._embedder_name).length,)
+            embedder = find_image_embedder(self._embedder_name)
+            form = embedded_form(embedder, shape)
+            shape = (embedder.length,)
         x = torch.empty(0, *shape, dtype=torch.uint8 if kind == "image" else torch.float)
         y = torch.empty(0, dtype=torch.long)
         mean, std = ((v,) * shape[0] if kind == "image" else () for v in (MEAN, STD))
         if self._normalisation is not None and kind == "image":
             mean, std = map(tuple, self._normalisation)
-        return Dataset(name, kind, x, y, x, y, labels, mean, std)
+        return Dataset(name, kind, x, y, x, y, labels, mean, std, form=form)
 
     def _normalised(self, x: Tensor) -> Tensor:
         """Normalises images with values from 0 to 1, channel by channel."""

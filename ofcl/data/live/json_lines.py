@@ -10,8 +10,10 @@ from typing import IO
 from ofcl.data.live.sample import Sample, StreamError
 from ofcl.data.live.sample_reader import SampleReader
 from ofcl.data.options import Reading
+from ofcl.errors import OfclError
 from ofcl.state import State
 
+WINDOWS = os.name == "nt"
 SOURCE = "standard input"
 CHUNK = 65536  # bytes that are read of a pipe at once
 
@@ -26,11 +28,19 @@ class JsonLines:
         file: The file or pipe, opened for reading bytes.
         how: The options of reading: which columns are the label, the text, the numbers.
         task: The column whose value changes when a task ends; None: there is none.
+
+    Raises:
+        OfclError: If it is a pipe on Windows, where a pipe cannot be asked whether it has more.
     """
 
     def __init__(self, file: IO[bytes], how: Reading, task: str | None = None) -> None:
         self._file, self._how, self._task = file, how, task
         self.rereads = file.seekable()
+        if WINDOWS and not self.rereads:
+            raise OfclError(
+                "a pipe cannot be learned from on Windows; write the lines to files in a folder "
+                "and learn from --stream watch:FOLDER, or give a file: ofcl run --stream - < FILE"
+            )
         self.known: State = {}
 
     def open(self, taken: Mapping[str, int]) -> Iterator[list[Sample]]:

@@ -29,27 +29,33 @@ def fashion_mini(root: Path) -> Raw:
     Args:
         root: Not used: the images come with the package. Every reader takes the data folder.
     """
-    with (
-        as_file(files("ofcl.data").joinpath("fashion-mini.npz")) as path,
-        np.load(path, allow_pickle=False) as data,
-    ):
-        return _images("fashion-mini", {key: data[key] for key in data}, FASHION_LABELS)
+    return _images("fashion-mini", _embedded("fashion-mini.npz"), FASHION_LABELS)
 
 
 def digits(root: Path) -> Raw:
-    """Reads scikit-learn's 1,797 digits of 8 × 8 pixels; every fifth is for testing.
+    """Reads 1,797 digits of 8 × 8 pixels (UCI, CC BY 4.0); every fifth is for testing.
 
     Args:
-        root: Not used: the images come with scikit-learn. Every reader takes the data folder.
+        root: Not used: the images come with the package. Every reader takes the data folder.
     """
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    x = (bunch.images * 15).astype(np.uint8)  # 0 … 16 becomes 0 … 240
-    y = bunch.target.astype(np.int64)
+    data = _embedded("digits.npz")
+    x, y = data["images"] * np.uint8(15), data["classes"].astype(np.int64)  # 0 … 16 to 0 … 240
     test = np.arange(len(y)) % 5 == 0
     arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     return _images("digits", arrays, tuple("0123456789"))
+
+
+def _embedded(name: str) -> dict[str, np.ndarray]:
+    """Reads the arrays of a file that comes with the package.
+
+    Args:
+        name: The name of the file.
+    """
+    with (
+        as_file(files("ofcl.data").joinpath(name)) as path,
+        np.load(path, allow_pickle=False) as data,
+    ):
+        return {key: data[key] for key in data}
 
 
 def _images(name: str, arrays: dict[str, np.ndarray], labels: tuple[str, ...]) -> Raw:

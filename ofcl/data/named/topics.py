@@ -70,7 +70,7 @@ def from_hub(name: str, hub_id: str) -> Callable[[Path], None]:
             for part in ("train", "test"):
                 partial = root / name / f"{part}.parquet.partial"
                 dataset[part].to_parquet(partial)
-                partial.rename(root / name / f"{part}.parquet")
+                partial.replace(root / name / f"{part}.parquet")
         except Exception as error:  # of the network, the hub, the disk
             reason = str(error).strip().split("\n")[0]
             raise OfclError(f"it cannot be downloaded ({reason[:200]})") from None

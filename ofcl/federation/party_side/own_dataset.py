@@ -18,6 +18,7 @@ from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
 from ofcl.data.preparation import make_dataset
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm
+from ofcl.federation.image_vectors import agreed_scaling
 from ofcl.federation.party_side.own_source import (
     OwnClient,
     Unnamed,
@@ -48,7 +49,8 @@ class OwnDataset:
     def __init__(self, values: State, share: bool, tell: Callable[[str], None]) -> None:
         self._values, self._share, self._tell = values, share, tell
         here = make_settings(values)
-        reading = build_reading(here)
+        # Vectors of images are scaled later, as all parties agree (`_placed`).
+        reading = replace(build_reading(here), features="unit")
         raw = read_raw(here.dataset, reading, tell)
         self._embedder = embedder_name(here) if is_embedded(raw.content, here) else None
         self._dataset = make_dataset(raw, reading)
@@ -129,6 +131,11 @@ def _placed(dataset: Dataset, vocabulary: Vocabulary, terms: Terms) -> Dataset:
         for name in ("x_train", "x_test", "x_validation"):
             if (x := getattr(dataset, name)) is not None:
                 changed[name] = rescaled(x, dataset.form, agreed.mean, agreed.std)
+    elif isinstance(dataset.form, ImageForm):
+        scaling = agreed_scaling(terms.settings, agreed.mean, agreed.std)
+        for name in ("x_train", "x_test", "x_validation"):
+            if scaling is not None and (x := getattr(dataset, name)) is not None:
+                changed[name] = scaling.of_tensor(x)
     return replace(dataset, labels=vocabulary.labels, **changed)
 
 
@@ -136,6 +143,10 @@ def _normalised(form: SampleForm, terms: Terms) -> SampleForm:
     """Gives the form of a party's samples the scaling that all parties of the run share."""
     if isinstance(form, TableForm) and terms.samples.mean:
         return replace(form, mean=terms.samples.mean, scale=terms.samples.std)
-    if not isinstance(form, ImageForm) or form.embedder is not None:
+    if not isinstance(form, ImageForm):
         return form
+    if form.embedder is not None:
+        scaling = agreed_scaling(terms.settings, terms.samples.mean, terms.samples.std)
+        mean, scale = scaling.plain() if scaling is not None else ((), ())
+        return replace(form, feature_mean=mean, feature_scale=scale)
     return replace(form, mean=terms.samples.mean, std=terms.samples.std)

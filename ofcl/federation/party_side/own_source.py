@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ofcl.client import Client
-from ofcl.data.files.image_embedders import embeds_images, find_image_embedder, public_name
+from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.sample_forms import SampleForm
 from ofcl.errors import OfclError
+from ofcl.federation.image_vectors import embedder_words
 from ofcl.federation.terms import Samples, Terms
 from ofcl.own_parts.permission import check_allowed_at_party
+from ofcl.settings.files import BEFORE
 from ofcl.settings.layers import make_settings
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
@@ -93,7 +93,8 @@ def settings_here(terms: Terms, values: State, **more: Any) -> Settings:
         values: The party's own settings.
         more: Settings that override the server's and the party's.
     """
-    theirs = {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
+    theirs = {**BEFORE}  # of a server of an earlier version
+    theirs |= {name: value for name, value in terms.settings.items() if name not in AT_PARTY}
     check_allowed_at_party(theirs, make_settings({"allow": values.get("allow", ())}).allow)
     return make_settings({**theirs, **values, "engine": "local", **more})
 
@@ -107,9 +108,7 @@ def embedder_name(settings: Settings) -> str:
         settings: The settings of a run at this party.
     """
     if embeds_images(settings.embedder):
-        found = find_image_embedder(settings.embedder)
-        facts = hashlib.sha256(str(replace(found, name="")).encode()).hexdigest()
-        return f"{public_name(found.name)} (checksum {facts[:16]})"
+        return embedder_words(find_image_embedder(settings.embedder))
     path = Path(settings.embedder).expanduser()
     return path.resolve().name if path.exists() else settings.embedder
 

@@ -150,6 +150,9 @@ class OwnStream:
         if self._first is not None:
             stream, self._first = self._first, None
             stream.hand_to(number, vocabulary, settings.batch_size)
+            stream.form.scale_features(
+                settings.window if settings.features == "standardised" else None
+            )
         else:
             stream = self._stream(settings, vocabulary, number)
         if self._agreement is not None:

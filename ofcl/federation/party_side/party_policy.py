@@ -25,7 +25,7 @@ models = []             # allowed models; []: any
 generators = false      # methods that send a generator of images, or its classes (fedcil, mfcl)
 features = true         # sums of features by class may leave (classifier = "nearest-mean")
 class_counts = true     # the server may see how many samples of each class there are
-statistics = true       # mean and deviation of the columns of tables may leave
+statistics = true       # mean and deviation of columns and of images' vectors may leave
 statistics_noise = 0.0  # noise on them, as a share of the deviation
 most_clip = inf         # updates must be clipped to this at most (dp_clip); inf: they need not
 least_noise = 0.0       # least noise on updates (dp_noise)
@@ -51,7 +51,8 @@ class Policy:
         generators: Whether methods may send more than the model.
         features: Whether sums of features by class may leave.
         class_counts: Whether the server may see counts by class.
-        statistics: Whether means and deviations of the columns of tables may leave.
+        statistics: Whether means and deviations of the columns of tables, and of the vectors of
+            images, may leave.
         statistics_noise: The noise on these, as a share of the deviation.
         most_clip: The largest `dp_clip`.
         least_noise: The smallest `dp_noise`.

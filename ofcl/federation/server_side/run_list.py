@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -10,11 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from ofcl.errors import OfclError
 from ofcl.federation.setup.folders import ServerFolder
 from ofcl.storage.atomic_files import write_whole
+from ofcl.storage.locks import try_lock
 from ofcl.storage.run_directory import RunDirectory
 
 STOPPING = 60.0  # seconds that a run may take to save and end
@@ -30,6 +29,7 @@ class Runs:
     def __init__(self, server: ServerFolder) -> None:
         self._server = server
         self._lock = server.folder / "server" / "run.lock"
+        self._process = server.folder / "server" / "run.process"
 
     @contextmanager
     def only(self) -> Iterator[None]:
@@ -38,12 +38,11 @@ class Runs:
         Raises:
             OfclError: If another process is running one.
         """
-        with self._lock.open("a+", encoding="ascii") as file:
-            if not _locked(file):
-                raise OfclError("a run is going on; stop it first: ofcl federation stop")
-            file.truncate(0)
-            file.write(str(os.getpid()))  # `stop` reads it
-            file.flush()
+        lock = try_lock(self._lock)
+        if lock is None:
+            raise OfclError("a run is going on; stop it first: ofcl federation stop")
+        with lock:
+            write_whole(self._process, str(os.getpid()))  # `stop` reads it
             yield
 
     @property
@@ -51,18 +50,23 @@ class Runs:
         """Whether a process is running a run."""
         if not self._lock.exists():
             return False
-        with self._lock.open("a+", encoding="ascii") as file:
-            return not _locked(file)
+        lock = try_lock(self._lock)
+        if lock is not None:
+            lock.close()
+        return lock is None
 
     def stop(self) -> None:
         """Ends the run that is going on, and waits until its process has saved it.
+
+        Windows has no signal that another process can save a run at: there, the process ends at
+        once, and the run goes on from its last checkpoint.
 
         Raises:
             OfclError: If no run is going on, or it takes too long.
         """
         if not self.going_on:
             raise OfclError("no run is going on")
-        process = int(self._lock.read_text(encoding="ascii"))
+        process = int(self._process.read_text(encoding="ascii"))
         os.kill(process, signal.SIGTERM)
         until = time.monotonic() + STOPPING
         while self.going_on:
@@ -98,12 +102,3 @@ class Runs:
         while path.exists():
             path, again = self._server.runs / f"{name}-{again}", again + 1
         return path
-
-
-def _locked(file: IO[str]) -> bool:
-    """Tries to lock a file for this process; says whether it could."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

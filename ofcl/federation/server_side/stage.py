@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from ofcl.engines.gate import Gate
 from ofcl.engines.quarantine import Quarantine
 from ofcl.engines.remote import RemoteEngine
 from ofcl.errors import OfclError
+from ofcl.federation.image_vectors import agreed_scaling
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.server_side.label_space import LabelSpace
 from ofcl.federation.setup.folders import Federation
@@ -161,10 +162,10 @@ class FederationStage:
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
-            sample_form=lambda: _sample_form(samples, dataset),
+            sample_form=lambda: _sample_form(samples, dataset, settings),
             pattern=Pattern(samples.kind, samples.shape),
             form=form_of(dataset),
-            agreed={"run": agreement.run, "base": agreement.base, "samples": vars(samples)},
+            agreed={"run": agreement.run, "base": agreement.base, "samples": asdict(samples)},
         )
         engine = RemoteEngine(
             settings.clients,
@@ -312,10 +313,10 @@ def _empty_dataset(name: str, samples: Samples, labels: tuple[str, ...]) -> Data
     dtype = torch.uint8 if samples.kind == "image" else torch.float
     x, y = torch.empty(0, *samples.shape, dtype=dtype), torch.empty(0, dtype=torch.long)
     scaling = (samples.mean, samples.std) if samples.kind == "image" else ((), ())
-    return Dataset(name, samples.kind, x, y, x, y, labels, *scaling)
+    return Dataset(name, samples.kind, x, y, x, y, labels, *scaling, form=samples.images)
 
 
-def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
+def _sample_form(samples: Samples, dataset: Dataset, settings: Settings) -> SampleForm:
     """Describes the parties' samples as far as the server knows them.
 
     It does not know the columns of tables and how each party standardises them.
@@ -323,9 +324,16 @@ def _sample_form(samples: Samples, dataset: Dataset) -> SampleForm:
     Args:
         samples: The form of the parties' samples.
         dataset: A dataset of that form.
+        settings: The settings of the run.
     """
+    if samples.images is not None:
+        scaling = agreed_scaling(settings.model_dump(), samples.mean, samples.std)
+        if scaling is not None or settings.features == "unit":
+            mean, scale = scaling.plain() if scaling is not None else ((), ())
+            return replace(samples.images, resized=True, feature_mean=mean, feature_scale=scale)
+        return VectorForm(samples.shape[0], by_parties=True)
     if samples.embedder is None or embeds_images(samples.embedder.partition(" (")[0]):
-        # Of embedded images it knows the vectors alone; the parties' models take the images.
+        # Parties of an earlier version tell of embedded images the vectors alone.
         form = dataset.sample_form
         return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))

@@ -9,7 +9,6 @@ runs/                  the run directories, at the server
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
 import tomllib
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ from pathlib import Path
 
 from ofcl.errors import OfclError
 from ofcl.federation.setup.keys import days_left
-from ofcl.storage.atomic_files import open_lock
+from ofcl.storage.locks import try_lock
+from ofcl.storage.private_files import others_can_read
 
 FILE = "federation.toml"
 PARTY_FILE = "party.toml"
@@ -195,13 +195,10 @@ class PartyFolder:
         Raises:
             OfclError: If another process has locked it: it runs this party, or changes its memory.
         """
-        with open_lock(self.folder / "lock") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OfclError(
-                    f"'{self.folder}' is in use: {self.party} is running; stop it first"
-                ) from None
+        lock = try_lock(self.folder / "lock")
+        if lock is None:
+            raise OfclError(f"'{self.folder}' is in use: {self.party} is running; stop it first")
+        with lock:
             yield
 
 
@@ -241,7 +238,7 @@ def load_party(folder: Path) -> PartyFolder:
             "federation hands it out (ofcl federation init)"
         )
     values, key = tomllib.loads(path.read_text(encoding="utf-8")), folder / "key"
-    if key.exists() and key.stat().st_mode & 0o077:
+    if key.exists() and others_can_read(key):
         raise OfclError(
             f"others can read or change '{key}', which says who you are: chmod 600 {key}"
         )

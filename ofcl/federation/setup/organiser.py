@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
@@ -20,6 +19,7 @@ from ofcl.federation.setup.party_readme import party_readme
 from ofcl.secure_sum.identity import PEERS
 from ofcl.settings.files import to_toml
 from ofcl.storage.atomic_files import write_whole
+from ofcl.storage.locks import wait_for_lock
 
 RESERVED = {"authority", "server", "runs"}  # folders of a federation: no names for parties
 
@@ -131,9 +131,8 @@ def _changing(folder: Path) -> Iterator[Federation]:
     """Gives the federation, and keeps other processes from changing it within the context."""
     load_server(folder)  # raises if the folder is not a federation
     path = folder / "server" / "changing.lock"
-    with path.open("w") as file:
+    with wait_for_lock(path):
         _hand_over(path)
-        fcntl.flock(file, fcntl.LOCK_EX)
         yield load_server(folder).federation
 
 

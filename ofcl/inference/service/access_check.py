@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ofcl.errors import OfclError
 from ofcl.federation.setup.folders import is_loopback
 from ofcl.inference.service.replies import Refused, refuse
+from ofcl.storage.private_files import others_can_read
 
 VARIABLE = "OFCL_TOKEN"
 SHORTEST = 16
@@ -117,10 +117,9 @@ def read_token(file: Path | None, host: str) -> str | None:
 def _token_in(file: Path) -> str:
     """Reads a token from a file that only its owner can read."""
     try:
-        mode = stat.S_IMODE(file.stat().st_mode)
-        if mode & 0o077:
+        if others_can_read(file):
             raise OfclError(
-                f"others can read or change the token's file '{file}' (mode {mode:o}); "
+                f"others can read or change the token's file '{file}'; "
                 f"mend it with: chmod 600 {file}"
             )
         return file.read_text(encoding="utf-8").strip()

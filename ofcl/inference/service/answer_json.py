@@ -52,8 +52,9 @@ def model_facts(description: Description) -> dict[str, Any]:
     for name in PRIVATE:
         facts["learned"].pop(name, None)
     if embedder := facts["samples"].get("embedder"):
-        path = PurePath(embedder["model"])
-        embedder["model"] = path.name if path.is_absolute() else embedder["model"]
+        name = "model" if "model" in embedder else "name"  # of texts, of images
+        path = PurePath(embedder[name])
+        embedder[name] = path.name if path.is_absolute() else embedder[name]
     return facts
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import resource
 import signal
 import socket
 import warnings
@@ -125,6 +124,10 @@ def _impatient(seconds: float) -> Callable[..., H11Protocol]:
 
 def _descriptors() -> int:
     """Allows as many open files as the system lets this process have, and returns how many."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit; 512 is what select can watch there
+        return 512
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import resource
 import sys
 
 MOST_MEMORY = 2**29
@@ -29,6 +28,8 @@ def main(columns: list[str], most: int) -> int:
     Returns:
         The exit code.
     """
+    import resource
+
     import pyarrow
     from pyarrow import parquet
 

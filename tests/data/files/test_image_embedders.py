@@ -1,5 +1,6 @@
 """Pretrained networks that turn images into vectors."""
 
+import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -9,30 +10,23 @@ from safetensors.torch import save_file
 
 from ofcl import OfclError, make_settings
 from ofcl.assembly.inheritance import _check_image_embedder
-from ofcl.data.files import embeddings, image_embedders
+from ofcl.data.files import embedder_networks, embeddings, image_encoding
+from ofcl.data.files.embedder_networks import LITE0
 from ofcl.data.files.image_embedders import (
-    LITE0,
     embeds_images,
     find_image_embedder,
     load_image_embedder,
 )
-from ofcl.data.files.timm_models import import_timm
 from ofcl.data.image_features import ImageFeatures
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.own_source import embedder_name
 from ofcl.federation.terms import Introduction, agree
+from tests.support.embedded_images import TINY, weights_file
 
-pytestmark = pytest.mark.skipif(find_spec("timm") is None, reason="needs timm")
-
-TINY = "test_efficientnet"  # 0.4 M parameters, at 160 pixels
-
-
-def weights_file(path, seed):
-    """Writes random weights of a tiny network, and returns the embedder's name."""
-    torch.manual_seed(seed)
-    network = import_timm().create_model(TINY, num_classes=0)
-    save_file({n: v.contiguous() for n, v in network.state_dict().items()}, path)
-    return f"timm:{TINY}@{path}"
+pytestmark = [
+    pytest.mark.skipif(find_spec("timm") is None, reason="needs timm"),
+    pytest.mark.xdist_group("timm"),
+]
 
 
 @pytest.fixture
@@ -59,7 +53,7 @@ def test_an_interrupted_run_keeps_what_was_done(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("ofcl.data.image_features.CHUNK", 2)
     features = ImageFeatures(find_image_embedder(tiny), tmp_path, (3, 8, 8))
     computed = []
-    encode = image_embedders.encode_images
+    encode = image_encoding.encode_images
 
     def counting(loaded, x):
         if len(computed) == 4:
@@ -103,9 +97,23 @@ def test_weights_that_cannot_be_had_are_a_clear_error(name, message, monkeypatch
     def no_hub():
         raise OfclError("no answer")
 
-    monkeypatch.setattr(image_embedders, "check_hub", no_hub)
+    monkeypatch.setattr(embedder_networks, "check_hub", no_hub)
     with pytest.raises(OfclError, match=message):
         load_image_embedder(name)
+
+
+def test_without_network_it_says_so_at_once(monkeypatch):
+    """And does not try again and again, file by file."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    began = time.monotonic()
+    for name in ("timm:resnet18", "hf:google/vit-base-patch16-224"):
+        with pytest.raises(
+            OfclError, match=f"'{name}' cannot be loaded .*no answer from .*use --embedder {LITE0}"
+        ):
+            load_image_embedder(name)
+    assert time.monotonic() - began < 15  # most of it imports, on a busy machine
 
 
 def test_weights_of_another_network_are_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The datasets that come with the package."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,23 @@ def test_fashion_mini_is_balanced_and_small():
     folder = Path(ofcl.data.__file__).parent
     assert (folder / "fashion-mini.npz").stat().st_size < 4_000_000
     assert "MIT License" in (folder / "FASHION-MNIST-LICENSE.txt").read_text()
+
+
+def test_digits_are_those_that_scikit_learn_distributes():
+    from sklearn.datasets import load_digits
+
+    known, data = load_digits(), load_dataset("digits")
+    for part, rows in (("test", slice(0, None, 5)), ("train", [n for n in range(1797) if n % 5])):
+        x, y = getattr(data, f"x_{part}"), getattr(data, f"y_{part}")
+        assert (x[:, 0].numpy() == (known.images * 15).astype("uint8")[rows]).all()
+        assert (y.numpy() == known.target[rows]).all()
+    folder = Path(ofcl.data.__file__).parent
+    assert "CC BY 4.0" in (folder / "DIGITS-LICENSE.txt").read_text()
+    assert (folder / "digits.npz").stat().st_size < 50_000
+
+
+def test_digits_stay_the_same_whatever_scikit_learn_does():
+    data = load_dataset("digits")
+    parts = (data.x_train, data.y_train, data.x_test, data.y_test)
+    digest = hashlib.sha256(b"".join(part.numpy().tobytes() for part in parts)).hexdigest()
+    assert digest == "6fe63e8d16dcfe19f087b2029dfd552a7d499ea8cc32bba8257060577965dbb8"

@@ -1,0 +1,8 @@
+"""Imports timm, for a process of which others are forked that need it."""
+
+from importlib.util import find_spec
+
+from ofcl.data.files.timm_models import import_timm
+
+if find_spec("timm") is not None:
+    import_timm()
