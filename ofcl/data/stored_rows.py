@@ -66,7 +66,7 @@ class RowFile:
             found: The array (n, columns), which is changed.
             first: The number of the first row.
         """
-        left, offset = memoryview(found).cast("B"), first * self.columns * found.itemsize
+        left, offset = memoryview(found.data).cast("B"), first * self.columns * found.itemsize
         while left:
             read = os.preadv(self._file.fileno(), [left], offset)
             if not read:

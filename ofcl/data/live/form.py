@@ -115,7 +115,7 @@ class Form:
             raise ValueError(f"{_words(pattern)}, but so far it was {_words(self._pattern)}{hint}")
         return value
 
-    def _check_row(self, row: Row) -> np.ndarray | Row:
+    def _check_row(self, row: Row) -> np.ndarray | str | Row:
         """Checks a row by what has been agreed on; without a window, its cells are numbers."""
         if self._window is None and self.agreement is None:
             return self.check([read_number(cell, name) for name, cell in row.cells.items()])

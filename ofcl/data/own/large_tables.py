@@ -171,7 +171,9 @@ class _ColumnReader:
         if len(self._known) > MOST_WORDS:
             self._known.clear()
         different, places = cells.different()
-        return np.array([self._cell(cell) for cell in different], dtype=np.float64)[places]
+        found: np.ndarray = np.array([self._cell(cell) for cell in different], dtype=np.float64)
+        numbers: np.ndarray = found[places]
+        return numbers
 
     def read_one(self, cell: str) -> float:
         """Reads one cell; NaN stands for an empty one.
