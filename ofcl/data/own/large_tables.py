@@ -172,8 +172,8 @@ class _ColumnReader:
             self._known.clear()
         different, places = cells.different()
         found: np.ndarray = np.array([self._cell(cell) for cell in different], dtype=np.float64)
-        numbers: np.ndarray = found[places]
-        return numbers
+        looked_up: np.ndarray = found[places]
+        return looked_up
 
     def read_one(self, cell: str) -> float:
         """Reads one cell; NaN stands for an empty one.
