@@ -279,6 +279,7 @@ def build_live_stream(
         window=settings.window if standardise else None,
         device=find_device(settings.device),
         normalisation=normalisation,
+        named=bool(settings.columns),
         feature_window=settings.window if settings.features == "standardised" else None,
     )
     on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"
