@@ -46,7 +46,8 @@ class Choice:
         thinning: Chooses among all samples of a class at once, given their priorities; None: the
             smallest priorities decide.
         by_distance: Whether the thinning needs the distances between samples.
-        most_compared: The most samples of a class whose distances are measured; None: of all.
+        compare_all: Whether the distances between all samples of a class are measured; if not, of
+            `MOST_COMPARED` at most.
         hands_on: Whether the keys of samples that go are handed on to those of their class that
             stay, so that a class's sum of keys does not change.
     """
@@ -54,7 +55,7 @@ class Choice:
     priority: Priority = keep_key
     thinning: Thinning | None = None
     by_distance: bool = False
-    most_compared: int | None = MOST_COMPARED
+    compare_all: bool = False
     hands_on: bool = False
 
     def order(
@@ -171,7 +172,7 @@ DIVERSE = Choice(thinning=thin_nearest, by_distance=True)
 
 
 def rows_to_compare(
-    table: Table, crowded: Sequence[np.ndarray], moment: int, most: int | None = MOST_COMPARED
+    table: Table, crowded: Sequence[np.ndarray], moment: int, compare_all: bool = False
 ) -> np.ndarray:
     """Chooses the rows whose distances are measured: some of each crowded class, at random.
 
@@ -179,12 +180,12 @@ def rows_to_compare(
         table: The memory's table.
         crowded: The rows of each class that has more samples than room.
         moment: A number that differs from mini-batch to mini-batch; so the random choice does too.
-        most: The most rows of a class; None: all of them.
+        compare_all: Whether all rows of a class are taken; if not, `MOST_COMPARED` at most.
 
     Returns:
         The rows in ascending order; empty if no class is crowded.
     """
-    some = [np.empty(0, dtype=np.int64)]
+    some, most = [np.empty(0, dtype=np.int64)], None if compare_all else MOST_COMPARED
     for rows in crowded:
         drawn = np.argsort(scattered(moment, table.id[rows]), kind="stable")[:most]
         some.append(rows[drawn])

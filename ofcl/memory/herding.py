@@ -54,5 +54,5 @@ def herd(weights: np.ndarray, distances: np.ndarray, room: int) -> np.ndarray:
     return staying
 
 
-HERDING = Choice(thinning=herd, by_distance=True, most_compared=None, hands_on=True)
+HERDING = Choice(thinning=herd, by_distance=True, compare_all=True, hands_on=True)
 """Samples whose mean is that of their class; those that go hand on what they stand for."""

@@ -206,8 +206,8 @@ class Memory:
             The rows that were compared, and the distances between them (rows, rows); None if no
             class is crowded, or the policy has no scorer.
         """
-        most = self.policy.choice.most_compared
-        rows = rows_to_compare(self._contents.table, crowded, self._arrived, most)
+        every = self.policy.choice.compare_all
+        rows = rows_to_compare(self._contents.table, crowded, self._arrived, every)
         if self.policy.scorer is None or not len(rows):
             return None
         samples = self._contents.samples_at(rows, offered)

@@ -99,6 +99,9 @@ class Still:
     def end_task(self):
         pass
 
+    def before_test(self):
+        pass
+
     def sends(self):
         return {}
 

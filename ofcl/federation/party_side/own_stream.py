@@ -20,7 +20,7 @@ from ofcl.assembly.stream_clients import (
     tests_of,
 )
 from ofcl.data.files.image_embedders import embeds_images
-from ofcl.data.live.agreement import Agreement, rescaled_to
+from ofcl.data.live.agreed_columns import Agreement, rescaled_to
 from ofcl.data.live.form import Kind, Pattern
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.vocabulary import AssignedVocabulary
