@@ -155,6 +155,7 @@ def learner_parts(
         loss=replay.keywords["loss"],
         generator=generator(settings.seed, "method", number),
         augment=replay.keywords["augment"],
+        capture=replay.keywords["capture"],
         temperature=settings.temperature,
         moment="round" if settings.streams and settings.task is None else settings.moment,
         der_alpha=settings.der_alpha,

@@ -72,6 +72,7 @@ class LearnerParts:
         loss: The run's loss.
         generator: A random generator for the method's own draws.
         augment: Changes samples at random; None: they stay as they are.
+        capture: Whether a GPU may replay gradient steps from a graph (`Replay.capture`).
         temperature: The temperature of a contrastive loss.
         moment: When the last global model becomes a teacher or an anchor.
         der_alpha: DER++: the weight of the squared distance from remembered logits.
@@ -95,6 +96,7 @@ class LearnerParts:
     loss: Loss
     generator: torch.Generator
     augment: Change | None = None
+    capture: bool = True
     temperature: float = 0.1
     moment: Moment = "task"
     der_alpha: float = 0.1

@@ -126,6 +126,76 @@ def test_captured_steps_are_the_plain_ones(
             assert torch.allclose(value, theirs[name], rtol=1e-4, atol=1e-5), name
 
 
+FIELD = ["der", "scr", "mir", "gdumb", "icarl", "lwf", "ewc", "refed", "fedcbdr", "glfc"]
+"""Methods with captured steps of their own; `target` takes the plain path, as `mfcl` does."""
+
+FIELD_QUICK = {"fitting_epochs": 3, "mir_candidates": 8, "lr": 1e-3, "device": "cuda"}
+
+
+@pytest.mark.parametrize("method", FIELD)
+@pytest.mark.parametrize("kind", ["vector", "image"])
+def test_captured_steps_of_the_fields_methods_are_the_plain_ones(
+    monkeypatch, full_precision, blobs, images, kind, method
+):
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    values = {**tiny, **FIELD_QUICK, "method": method}
+    captured = losses_and_model(values, data)
+    monkeypatch.setattr(capture, "PLAIN_CALLS", 10**9)
+    plain = losses_and_model(values, data)
+    assert torch.allclose(captured[0], plain[0], rtol=1e-3)
+    for ours, theirs in zip(captured[1], plain[1], strict=True):
+        for name, value in ours.items():
+            assert torch.allclose(value, theirs[name], rtol=1e-3, atol=1e-4), name
+
+
+@pytest.mark.parametrize("method", FIELD)
+def test_the_fields_methods_are_captured(images, method):
+    run = Run(make_settings({**TINY_IMAGES, **FIELD_QUICK, "method": method}), images)
+    for _ in run:
+        pass
+    for client in run.clients:
+        assert client.learner._captured._recordings
+
+
+@pytest.mark.parametrize("method", [*FIELD, "target"])
+def test_the_fields_methods_are_resumed_on_cuda(tmp_path, images, method):
+    few = {"synthetic": 8, "generator_steps": 2, "checkpoint_every": 5}
+    values = {**TINY_IMAGES, **few, **FIELD_QUICK, "method": method}
+    whole = ofcl.run(images, **values)
+    for n, _ in enumerate(Run(make_settings(values), images, tmp_path / "run")):
+        if n == 17:
+            break
+    resumed = ofcl.resume(tmp_path / "run", dataset=images)
+    assert (resumed.rounds, resumed.bytes_sent) == (whole.rounds, whole.bytes_sent)
+    assert resumed.anytime_loss == pytest.approx(whole.anytime_loss, rel=0.2)
+
+
+@pytest.mark.parametrize("method", ["scr", "icarl", "ewc", "fedcbdr", "glfc", "target"])
+def test_what_the_fields_methods_send_is_brought_to_the_device(tmp_path, images, method):
+    few = {"synthetic": 8, "generator_steps": 2}
+    settings = make_settings({**TINY_IMAGES, **few, **FIELD_QUICK, "method": method})
+    _, server, _ = remotely(tmp_path, settings, images)
+    assert server.round > 0
+    assert all(value.is_cuda for value in (server.model | server.prototypes).values())
+
+
+@pytest.mark.parametrize("method", FIELD)
+def test_the_fields_methods_capture_anew_when_a_stream_brings_new_classes(tmp_path, method):
+    def readings(seed):
+        draw = torch.Generator().manual_seed(seed)
+        for n in range(100):
+            label = n // 25
+            yield torch.randn(4, generator=draw) + 3 * label, f"class {label}"
+
+    values = {"method": method, "memory": 30, "burn_in": 2, "clients": 2, "steps": 2,
+              "data_root": str(tmp_path), **FIELD_QUICK}  # fmt: skip
+    run = Run(make_settings(values), streams=[readings(0), readings(1)])
+    for event in run:
+        assert not isinstance(event, Learned) or event.loss == event.loss  # a number
+    for client in run.clients:
+        assert len(client.model.head.bias) == 4
+
+
 def remembered(run):
     """Which samples the clients remember at the end of a run."""
     for _ in run:

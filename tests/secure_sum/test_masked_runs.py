@@ -43,6 +43,20 @@ def test_the_masked_model_is_the_plain_one_to_fixed_point_precision(tmp_path):
     assert not [line for line in said if "rejected" in line or "left out" in line]
 
 
+@pytest.mark.parametrize("method", ["ewc", "glfc"])  # a companion of the model; a memory
+def test_methods_of_the_field_are_summed_as_they_are_averaged(tmp_path, method):
+    values = {**SMALL, "tasks": 2, "limit": 4, "method": method}
+    plain, _ = hosted(tmp_path / "plain", InProcess(members(tmp_path / "plain")), values)
+    rounds = sum(isinstance(event, Round) for event in plain)
+    run, said, _ = securely(tmp_path, settings={**values, "secure_aggregation": True})
+    assert sum(isinstance(event, Round) for event in run) == rounds > 1
+    assert close(run.server.model, plain.server.model, 1e-4)
+    importance = [v for name, v in run.server.model.items() if name.startswith("companion.")]
+    assert bool(importance) == (method == "ewc")
+    assert all(v.abs().sum() > 0 for v in importance)
+    assert not [line for line in said if "rejected" in line or "left out" in line]
+
+
 def test_one_sum_by_itself_is_exact(tmp_path):
     """Of one round, the error is that of fixed point and of float32 alone."""
     values = {**SHORT, "previous": 0.0}

@@ -53,7 +53,8 @@ class DarkExperience:
     def __init__(self, memory: Memory, loss: Loss, alpha: float, beta: float) -> None:
         self._memory, self._loss, self._alpha, self._beta = memory, loss, alpha, beta
         # By the number of samples: a captured step writes to the same tensor again and again.
-        self._first: dict[int, Tensor] = {}
+        self._rooms: dict[int, Tensor] = {}
+        self._room = torch.empty(0)  # for the logits of this mini-batch
 
     def objective(self, step: Step) -> Tensor:
         """Computes the loss of a gradient step (at the top of this file).
@@ -63,7 +64,7 @@ class DarkExperience:
         """
         logits, y, new = step.logits[0], step.y, step.new
         if step.is_first:
-            self._note(logits[:new].detach())
+            self._room.copy_(logits[: len(self._room)].detach())  # a lone sample may be doubled
         loss = self._loss(logits[:new], y[:new], new, step.current)
         if not len(step.places):
             return loss
@@ -75,12 +76,6 @@ class DarkExperience:
         second = slice(new + lot, None)
         return loss + self._beta * self._loss(logits[second], y[second], 0, step.current)
 
-    def _note(self, logits: Tensor) -> None:
-        """Copies the logits of new samples (n, classes) to where `after_steps` finds them."""
-        if len(logits) not in self._first:
-            self._first[len(logits)] = torch.empty_like(logits)
-        self._first[len(logits)].copy_(logits)
-
     def before_steps(self, samples: int, current: Tensor) -> None:
         """Makes room for the logits of a mini-batch, outside of a captured step.
 
@@ -88,9 +83,9 @@ class DarkExperience:
             samples: How many samples the mini-batch has.
             current: Whether each class is one of the current task so far (classes,).
         """
-        n = max(samples, 2)  # a lone sample is doubled
-        if n not in self._first:
-            self._first[n] = torch.empty(n, len(current), device=self._memory.device)
+        if samples not in self._rooms:
+            self._rooms[samples] = torch.empty(samples, len(current), device=self._memory.device)
+        self._room = self._rooms[samples]
 
     def after_steps(self, samples: int) -> None:
         """Gives the memory the logits that the mini-batch had in the first step.
@@ -98,7 +93,7 @@ class DarkExperience:
         Args:
             samples: How many samples the mini-batch has.
         """
-        self._memory.attach({LOGITS: self._first[max(samples, 2)][:samples].clone()})
+        self._memory.attach({LOGITS: self._rooms[samples].clone()})
 
     def grow(self, classes: int, seed: int) -> None:
         """Makes room for more logits; those that are remembered grow in the memory.
@@ -107,7 +102,7 @@ class DarkExperience:
             classes: How many outputs there are now.
             seed: Not used; every follower takes it.
         """
-        self._first.clear()
+        self._rooms.clear()
 
     def after_round(self, global_model: Tensors) -> None:
         """Does nothing: remembered logits stay as they were."""

@@ -56,6 +56,7 @@ class GDumb:
         generator: The random generator of mini-batches and augmentations.
         epochs: Passes over the memory.
         augment: Changes samples at random; None: they stay as they are.
+        capture: Whether a GPU may replay gradient steps from a graph (`Replay.capture`).
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class GDumb:
         generator: torch.Generator,
         epochs: int,
         augment: Change | None,
+        *,
+        capture: bool = True,
     ) -> None:
         self.model, self._memory = model, memory
         self.memory: Memory | None = memory
         self.penalty: ProximalTerm | None = None
         self._make_optimizer, self._loss, self._epochs = make_optimizer, loss, epochs
-        self._generator, self._augment = generator, augment
+        self._generator, self._augment, self._capture = generator, augment, capture
         self._initial = {name: value.clone() for name, value in model.state_dict().items()}
         self._device = next(model.parameters()).device
         self._rate = torch.ones((), device=self._device)
@@ -81,7 +84,7 @@ class GDumb:
     def _begin(self) -> None:
         """Makes a new optimiser; steps that were captured with the old one are forgotten."""
         self._optimizer = self._make_optimizer()
-        self._captured = Captured(self._step, self._device)
+        self._captured = Captured(self._step, self._device, capture=self._capture)
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Offers a mini-batch to the memory, and tests it; the model does not change.
@@ -112,15 +115,14 @@ class GDumb:
             (order,) = self._memory.draw(n)
             for i, places in enumerate(order.split(BATCH)):
                 self._rate.fill_(rate(epoch * batches + i, self._epochs * batches))
-                x = self._memory.at(places)[0]
-                draws = self._drawn(x)
-                self._captured(places, draws)
+                self._captured(places, self._drawn(len(places)))
 
-    def _drawn(self, x: Tensor) -> Tensor:
-        """Draws the random numbers of the augmentation; empty without one."""
+    def _drawn(self, n: int) -> Tensor:
+        """Draws the random numbers of the augmentation of n samples; empty without one."""
         if self._augment is None:
             return torch.empty(0)
-        return self._augment.draw(x.shape, self._generator)
+        shape = torch.Size([n, *self._memory.x.shape[1:]])
+        return self._augment.draw(shape, self._generator)
 
     def _step(self, places: Tensor, draws: Tensor) -> Tensor:
         """Takes a gradient step on some samples of the memory; returns the loss.
@@ -213,4 +215,5 @@ def learner(parts: LearnerParts) -> GDumb:
         parts.generator,
         parts.fitting_epochs,
         parts.augment,
+        capture=parts.capture,
     )

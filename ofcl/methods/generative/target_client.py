@@ -1,9 +1,12 @@
 """TARGET (Zhang et al. 2023) at a client, online: it learns from new samples and synthetic images.
 
-In the first task, the loss is cross-entropy. From the second on, with x the new samples, x' images
-that the server has made, and the global model at the end of the last task as the teacher, it is
+With x the new samples, x' images that the server has made, and the global model at the end of the
+last task as the teacher, the loss is
 
     CE(x, y) among the classes of the task + 25 · `distillation_loss` of x' over the old classes
+
+The second term starts with the second task. In the first, too, the outputs of later classes take no
+part: neither term could raise them again against those of old classes.
 """
 
 from __future__ import annotations
@@ -109,15 +112,16 @@ class TARGET:
             The loss, and the logits of the new images.
         """
         logits = self.model(x)
-        if not len(self._images):
-            return F.cross_entropy(logits, y), logits
         of_task = to_device(members(current, of=logits.shape[1]), x.device)
+        learned = F.cross_entropy(among(logits, of_task), y)
+        if not len(self._images):
+            return learned, logits
         rows = torch.randint(len(self._images), (self.synthetic,), generator=self.generator)
         made = normalised(self._images[rows].to(x.device), self._mean, self._std)
         with torch.no_grad():
             taught = self._teacher(made)[:, self._old]
         distilled = distillation_loss(self.model(batchable(made))[: len(made), self._old], taught)
-        return F.cross_entropy(among(logits, of_task), y) + self.distillation * distilled, logits
+        return learned + self.distillation * distilled, logits
 
     def grow(self, classes: int, seed: int) -> None:
         """Raises an error: the head has all classes from the start."""

@@ -6,6 +6,7 @@ import pytest
 
 from ofcl.federation.party_side.audit import Audit, fields_of
 from tests.support.federation import (
+    SMALL,
     InProcess,
     hosted,
     member,
@@ -43,6 +44,27 @@ def test_the_audit_file_lists_every_field_and_its_bytes(tmp_path):
     fields = {field["field"].split(".")[0] for line in lines[1:] for field in line["fields"]}
     assert fields == {"run", "exchange", "client", "status", "learned", "released", "events",
                       "update", "labels", "data"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "added"),
+    [
+        ("ewc", {"hidden_weight", "hidden_bias", "head_weight", "head_bias"}),
+        ("fedcbdr", {"gram", "head_bias"}),
+        ("glfc", set()),
+    ],
+)
+def test_the_audit_names_what_a_method_adds_to_its_model(tmp_path, method, added):
+    settings = {**SMALL, "tasks": 1, "limit": 3, "method": method}
+    run, _ = hosted(tmp_path, InProcess(members(tmp_path)), settings)
+    list(run)
+    lines = (tmp_path / "hospital-b" / "audit.jsonl").read_text().splitlines()
+    fields = [field["field"] for line in lines for field in json.loads(line)["fields"]]
+    state = {name.removeprefix("update.state.") for name in fields
+             if name.startswith("update.state.")}  # fmt: skip
+    assert {name.removeprefix("companion.") for name in state if "companion" in name} == added
+    assert not [name for name in fields if name.startswith("update.extras.")]
+    assert state == set(run.server.model)
 
 
 def test_the_audit_line_is_there_before_the_answer(tmp_path, monkeypatch):

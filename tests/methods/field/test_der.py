@@ -38,14 +38,18 @@ def test_the_loss_by_hand():
     wanted = memory.extras_at(LOGITS, at)[0, 1].item()  # the second logit of the first lot's sample
     dark = DarkExperience(memory, cross_entropy, alpha=0.5, beta=2.0)
     logits = torch.tensor([[0.0, 0.0], [0.0, wanted + 3.0], [math.log(3.0), 0.0]])
-    loss = dark.objective(step_of(logits, torch.tensor([1, 0, 0]), 1, at))
+    step = step_of(logits, torch.tensor([1, 0, 0]), 1, at)
+    dark.before_steps(1, step.current)
+    loss = dark.objective(step)
     # ln 2 of the new one; half of 3²; the third has a probability of 3/4
     assert loss.item() == pytest.approx(math.log(2) + 0.5 * 9 / 2 + 2.0 * math.log(4 / 3))
 
 
 def test_nothing_is_replayed_from_an_empty_memory():
     dark = DarkExperience(memory_of(0), cross_entropy, alpha=1.0, beta=1.0)
-    loss = dark.objective(step_of(torch.zeros(1, 2), torch.tensor([0]), 1, torch.empty(0).long()))
+    step = step_of(torch.zeros(1, 2), torch.tensor([0]), 1, torch.empty(0).long())
+    dark.before_steps(1, step.current)
+    loss = dark.objective(step)
     assert loss.item() == pytest.approx(math.log(2))
 
 
@@ -89,3 +93,16 @@ def test_a_client_remembers_what_it_predicted_first():
     x, _ = memory.at(places)
     rows = [int((batch.x == each).all(1).nonzero()) for each in x]
     assert torch.allclose(memory.extras_at(LOGITS, places), before[rows], atol=1e-6)
+
+
+def test_a_lone_sample_is_remembered_with_its_own_logits():
+    """With samples to replay it is not doubled."""
+    memory = memory_of(4)
+    dark = DarkExperience(memory, cross_entropy, alpha=0.5, beta=2.0)
+    logits = torch.tensor([[5.0, 6.0], [0.0, 0.0], [0.0, 0.0]])
+    step = step_of(logits, torch.tensor([1, 0, 0]), 1, memory.draw(2)[0])
+    dark.before_steps(1, step.current)
+    dark.objective(step)
+    memory.update(torch.full((1, 1), 9.0), torch.tensor([1]), 0)
+    dark.after_steps(1)
+    assert memory.extras_at(LOGITS, memory.draw(5)[0]).tolist().count([5.0, 6.0]) == 1
