@@ -178,6 +178,7 @@ class SimulationStage:
             Simulation(settings.clients, self._folder, make, settings.ray),
             run=CLIENTS_RUN,
             coded=build_coded_models(settings, participants.server),
+            handed=participants.server.handing(),
             save=hooks.save,
         )
         return Prepared(participants, engine)
