@@ -101,7 +101,7 @@ class InFlight:
             self._take_anew(client)
 
     def _take_anew(self, client: int) -> None:
-        """Lets the next request to a client be another one, with which it takes the newest model."""
+        """Makes the next request to a client another one: it takes the newest model."""
         self._drop(client)
         self._standing.missed(client)
         if self._coded is not None:
