@@ -117,6 +117,8 @@ def test_a_run_that_is_stopped_after_any_event_ends_as_if_it_had_not_been(tmp_pa
     ({"buffer": 4}, "lower buffer"),
     ({"speeds": [1.0, 2.0]}, "expected 3"),
     ({"speeds": [1.0, 2.0, 0.0]}, "above 0"),
+    ({"speeds": [1.0, 2.0, 3.0], "engine": "flower-sim"}, "have their own speeds"),
+    ({"round_timeout": 5.0}, "nobody is waited for"),
     ({"dropout": 0.5}, "speeds makes some of them slow"),
     ({"rounds": "waiting", "speeds": [1.0, 2.0, 3.0], "buffer": 2}, "would do nothing"),
 ])  # fmt: skip
