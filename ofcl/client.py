@@ -31,6 +31,7 @@ from ofcl.methods.learner import Learner
 from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
 from ofcl.models.prototypes import NearestMean, prototypes
+from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.privacy import Draw, Privacy
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
@@ -520,7 +521,7 @@ class Client:
     def state(self) -> State:
         """Gives its whole state, for a checkpoint: model, memory, place in the stream, counts."""
         return {
-            "model": self.model.state_dict(),
+            "model": saved_state(self.model),
             "start": self._start,
             "released": self.released,
             "noise": self._noise.get_state(),
@@ -551,7 +552,7 @@ class Client:
                 a position in the stream, the stream stays where it is.
         """
         self.grow(width(state["model"]))
-        self.model.load_state_dict(state["model"])
+        load_saved(self.model, state["model"])
         device = next(self.model.parameters()).device
         if "released" in state:
             self._start = all_to_device(state["start"], device)

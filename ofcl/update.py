@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from ofcl.pretrained.referred import referred
 from ofcl.state import COMPANION, Tensors, nbytes
 
 
@@ -57,11 +58,12 @@ def travelling(model: nn.Module, statistics: bool) -> Tensors:
         statistics: Whether BatchNorm's means and variances are sent too.
     """
     named: Tensors = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    still = frozen_layers(model)
+    still, known = frozen_layers(model), referred(model)
     named |= {
         name: buffer
         for name, buffer in model.named_buffers()
         if buffer.is_floating_point()
+        and name not in known
         and name.rpartition(".")[0] not in still
         and (statistics or is_companion(name))
     }
@@ -87,17 +89,19 @@ def network_alone(tensors: Tensors) -> Tensors:
 
 
 def frozen(model: nn.Module) -> Tensors:
-    """Returns the tensors of a model that never change, and so never travel; often none.
+    """Returns the tensors of a model that never change but belong to it when it is saved.
+
+    Those that are only referred to (`pretrained/referred.py`) do not; often there are none.
 
     Args:
         model: The model. Its tensors are returned as they are, without a copy.
     """
-    learning = travelling(model, statistics=True)
+    learning, known = travelling(model, statistics=True), referred(model)
     every: Tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     return {
         name: value.detach()
         for name, value in every.items()
-        if value.is_floating_point() and name not in learning
+        if value.is_floating_point() and name not in learning and name not in known
     }
 
 

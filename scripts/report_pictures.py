@@ -2,9 +2,10 @@
 
     python -m scripts.report_pictures FOLDER      # needs Chromium and playwright
 
-The runs and the page are left in FOLDER, the pictures are `docs/report-desktop.png` and
-`docs/report-phone.png`. `--copies N` makes no pictures, but copies of the runs, with other seeds,
-until there are N: to measure how long `ofcl compare` and `ofcl report` take.
+The runs are real and small (`scripts/real_runs.py`). They and the page are left in FOLDER, the
+pictures are `docs/report-desktop.png` and `docs/report-phone.png`. `--copies N` makes no pictures,
+but copies of six other runs, with other seeds, until there are N: to measure how long
+`ofcl compare` and `ofcl report` take.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import count, cycle
 from pathlib import Path
 
 from ofcl.report.page import as_html, make_report
+from scripts.real_runs import make_real_runs
 from tests.support.mixed_runs import change_settings, make_runs
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -61,10 +63,11 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--copies", type=int)
     chosen = parser.parse_args()
-    make_runs(chosen.folder / "runs", chosen.folder / "registry")
     if chosen.copies:
+        make_runs(chosen.folder / "runs", chosen.folder / "registry")
         add_copies(chosen.folder / "runs", chosen.copies)
     else:
+        make_real_runs(chosen.folder / "runs")
         page = chosen.folder / "report.html"
         page.write_text(as_html(make_report([chosen.folder / "runs"])), encoding="utf-8")
         take_pictures(page)

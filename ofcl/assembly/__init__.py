@@ -5,6 +5,7 @@
     dealing           how a dataset is read, and dealt to the clients
     resolve           settings in which nothing is left to be found out
     fitting           settings that are chosen for the data: network, steps, rounds
+    describe_backbone a line about a pretrained model: what travels, how it learns
     start             what a run takes over from an earlier one, or from a model
     going_on          reads a start by its path: `start_from_run`, `start_from_bundle`
     inheritance       settings that a run takes over, and those that must be the same

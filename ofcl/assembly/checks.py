@@ -15,6 +15,7 @@ from ofcl.data.dataset import Dataset
 from ofcl.data.scenario import Share
 from ofcl.errors import OfclError
 from ofcl.models import ACGAN_NAME, SMALLEST_SIDE, find_model
+from ofcl.pretrained.backbone_names import is_backbone, parse_backbone
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.scores import find_score
 
@@ -129,6 +130,13 @@ def _check_model(settings: Settings, dataset: Dataset) -> None:
     if settings.model == ACGAN_NAME and settings.method != "fedcil":
         raise OfclError("the model acgan is for the method fedcil")
     model = settings.model
+    if is_backbone(model):
+        _check_backbone(model, dataset)
+    elif dataset.kind == "tokens":
+        raise OfclError(
+            f"{model} cannot learn from token ids; use model = minilm or hf:NAME, or another "
+            "embedder for the texts"
+        )
     if model not in ("slim-resnet18", "convnet"):
         return
     if dataset.kind != "image":
@@ -138,6 +146,25 @@ def _check_model(settings: Settings, dataset: Dataset) -> None:
             f"{model} needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; "
             f"'{dataset.name}' has {dataset.shape[1]} × {dataset.shape[2]}: use mlp"
         )
+
+
+def _check_backbone(model: str, dataset: Dataset) -> None:
+    """Raises an error if a pretrained model is for samples of another kind."""
+    backbone = parse_backbone(model)
+    wanted, name = ("image" if backbone.takes == "image" else "tokens"), dataset.name
+    if dataset.kind == wanted:
+        return
+    if wanted == "image":
+        raise OfclError(f"'{backbone.name}' needs images; '{name}' has none")
+    if dataset.kind == "image":
+        raise OfclError(
+            f"'{backbone.name}' is a model of texts, and '{name}' has images: use "
+            "efficientnet-lite0 or timm:NAME"
+        )
+    raise OfclError(
+        f"'{backbone.name}' learns from token ids, and '{name}' has vectors; texts become token "
+        f"ids by --embedder tokens:{backbone.name}"
+    )
 
 
 def _check_generator(settings: Settings, dataset: Dataset) -> None:

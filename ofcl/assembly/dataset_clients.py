@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import Loader, build_shares, task_lengths
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.earlier_tests import EarlierTests, read_earlier_tests
 from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.inheritance import check_embedder, check_start
@@ -77,10 +78,12 @@ def dataset_participants(
         )
         return _going_on(settings, dataset, shares, earlier, warnings, fingerprint)
     make = client_maker(settings, dataset, shares)
+    server = build_server(settings, dataset, (lambda client, what: None) if bounded else None)
     return Participants(
         settings=settings,
         clients=[] if elsewhere else [make(number) for number in range(len(shares))],
-        server=build_server(settings, dataset, (lambda client, what: None) if bounded else None),
+        server=server,
+        backbone=describe_backbone(settings, server),
         vocabulary=Vocabulary(dataset.labels),
         fitted=describe_fit(asked, settings),
         warnings=warnings,

@@ -15,6 +15,8 @@ from ofcl.data.options import Features, Progress, Reading, Subset, data_root, no
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.scenario import Share, build_scenario, joint_share
 from ofcl.errors import OfclError
+from ofcl.pretrained.backbone_names import is_backbone, parse_backbone
+from ofcl.pretrained.tokens import TOKENS
 from ofcl.settings.schema import Settings
 
 
@@ -36,8 +38,10 @@ def build_reading(
         columns=settings.columns,
         drop=settings.drop,
         image_size=settings.image_size,
-        embedder=settings.embedder,
+        embedder=embedder_of(settings),
         features=settings.features,
+        tokens=settings.tokens,
+        weights=settings.weights,
         test_share=settings.test_share,
         window=settings.window,
         subset=Subset(
@@ -50,6 +54,18 @@ def build_reading(
         track=progress,
     )
     return _in_form(reading, form) if form is not None else reading
+
+
+def embedder_of(settings: Settings) -> str:
+    """Returns the embedder by which samples are read: a pretrained model of texts takes token ids.
+
+    Args:
+        settings: The run's settings.
+    """
+    model = settings.model
+    if is_backbone(model) and parse_backbone(model).takes == "text":
+        return f"{TOKENS}{model}"
+    return settings.embedder
 
 
 def _in_form(how: Reading, form: SampleForm) -> Reading:

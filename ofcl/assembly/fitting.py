@@ -13,6 +13,7 @@ from typing import Any
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.data.dataset import Dataset
 from ofcl.models import SMALLEST_SIDE
+from ofcl.pretrained.backbone_names import is_backbone
 from ofcl.settings.schema import Settings
 
 MANY = 75  # mini-batches a client from which images are enough for a ResNet and augmentation
@@ -22,6 +23,7 @@ FEWEST_STEPS, MOST_STEPS = 3, 10
 ROUNDS_A_TASK = 5  # at least, where tasks are long enough
 MOST_BETWEEN_ROUNDS = 5  # mini-batches
 WELL_REMEMBERED = 50  # samples of a class in a memory from which Adam forgets no more than SGD
+TUNED_LR = {"head": 0.01, "lora": 0.003, "last": 0.001, "all": 0.0003}  # of Adam, by `tune`
 SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are replayed
 
 
@@ -105,12 +107,16 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
         values["model"] = _model(dataset, extent)
     rich = extent is None or (dataset.kind == "image" and _rich(dataset, extent))
     each = settings.memory / max(len(dataset.labels), 1)
-    values |= _recipe(values.get("model", settings.model), rich, each >= WELL_REMEMBERED)
+    if is_backbone(settings.model):
+        values |= _backbone_recipe(settings.tune, rich)
+    else:
+        values |= _recipe(values.get("model", settings.model), rich, each >= WELL_REMEMBERED)
     if extent is None:  # a short stream learns slowly from a teacher that knows little
         values["distil"] = min(values["distil"], 1.0)
     else:
         steps = round(GRADIENT_STEPS / max(extent.batches, 1))
-        values["steps"] = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+        most = FEWEST_STEPS if is_backbone(settings.model) else MOST_STEPS  # it knows much already
+        values["steps"] = min(max(steps, FEWEST_STEPS), most)
         # The asymmetric loss lets new classes meet old ones in replayed samples alone.
         if extent.samples <= settings.memory or extent.task < SHORT_TASK:
             values |= {"loss": "ce", "distil": min(values["distil"], 1.0)}
@@ -144,6 +150,26 @@ def _rich(dataset: Dataset, extent: Extent) -> bool:
         extent: How much each client will see.
     """
     return extent.batches >= MANY and min(dataset.shape[1:]) >= LARGE
+
+
+def _backbone_recipe(tune: str, rich: bool) -> dict[str, Any]:
+    """Chooses how a pretrained network learns: more slowly, the more of it does.
+
+    Args:
+        tune: The part of it that learns.
+        rich: Whether there are enough images to change them at random.
+
+    Returns:
+        Values by the names of settings.
+    """
+    return {
+        "loss": "ace",
+        "distil": 1.0,
+        "previous": 0.25,
+        "adam_lr": TUNED_LR[tune.partition(":")[0]],
+        "precision": "bfloat16",
+        "augment": "flip-shift" if rich else "none",
+    }
 
 
 def _recipe(model: str, rich: bool, well_remembered: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from ofcl.assembly.participants import Participants
 from ofcl.bundle.abstention import risk_curve
 from ofcl.bundle.bundle_files import Bundle
-from ofcl.bundle.description import Curve, Description, Learned, Network, Perturbed
+from ofcl.bundle.description import Curve, Description, Learned, Network, Perturbed, Pretrained
 from ofcl.bundle.open_bundle import open_bundle
 from ofcl.client import Client
 from ofcl.data.files.image_embedders import public_name
@@ -22,6 +22,7 @@ from ofcl.evaluation.results import Result
 from ofcl.methods.nearest_mean import Classifier
 from ofcl.models.head import width
 from ofcl.own_parts.part_identity import identities
+from ofcl.pretrained.backbone_names import parse_backbone
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 from ofcl.update import network_alone
@@ -97,6 +98,8 @@ def _copies(settings: Settings, form: SampleForm) -> Perturbed:
     if isinstance(form, ImageForm) and form.embedder is None:
         return Perturbed((), settings.pixels, settings.interpolation, NOISE, COPIES)
     std, copies = settings.noise_std, settings.noise_copies
+    if isinstance(form, TextForm) and form.as_tokens:
+        std = settings.hidden_tokens  # here it is a share of tokens
     return Perturbed((), settings.pixels, settings.interpolation, std, copies)
 
 
@@ -134,12 +137,27 @@ def describe(
     """
     return Description(
         labels=labels,
-        network=Network(settings.model, max(outputs, 1), settings.width, settings.hidden),
+        network=_network(settings, outputs),
         samples=_without_folders(samples),
         classifier=classifier,
         uncertainty=_copies(settings, samples),
         learned=learned,
     )
+
+
+def _network(settings: Settings, outputs: int) -> Network:
+    """Describes a network; a pretrained one is named without the place of its weights here.
+
+    Args:
+        settings: The run's settings, resolved.
+        outputs: The outputs of its head.
+    """
+    name, pretrained = settings.model, None
+    if settings.backbone is not None:
+        name = parse_backbone(name).name
+        how = settings.tune, settings.lora_rank, settings.backbone_side
+        pretrained = Pretrained(settings.backbone, *how)
+    return Network(name, max(outputs, 1), settings.width, settings.hidden, pretrained)
 
 
 def with_parts(settings: Settings, made_with: dict[str, Any]) -> dict[str, Any]:
@@ -160,6 +178,8 @@ def shareable(settings: Settings) -> dict[str, Any]:
         settings: The run's settings.
     """
     values = settings.model_dump(mode="json")
+    if settings.backbone is not None:
+        values["model"] = parse_backbone(settings.model).name
     return {
         name: value for name, value in values.items() if name not in (*AT_PARTY, "ray", "start")
     }

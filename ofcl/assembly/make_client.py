@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ofcl.assembly.chosen_method import chosen_method
-from ofcl.assembly.dealing import batch_limit, build_reading
+from ofcl.assembly.dealing import batch_limit, build_reading, embedder_of
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
 from ofcl.client import Barrier, Client, Schedule, Sharing
@@ -272,11 +272,14 @@ def build_live_stream(
     """
     form = Form(
         pattern,
-        embedder=settings.embedder,
+        embedder=embedder_of(settings),
         root=build_reading(settings).root,
+        tokens=settings.tokens,
+        weights=settings.weights,
         window=settings.window if standardise else None,
         device=find_device(settings.device),
         normalisation=normalisation,
+        named=bool(settings.columns),
         feature_window=settings.window if settings.features == "standardised" else None,
     )
     on_bad: OnBad = "skip" if settings.on_bad == "skip" else "stop"

@@ -24,11 +24,13 @@ from ofcl.models import ModelSize, find_model
 from ofcl.models.adapted import Adapted
 from ofcl.models.head import FEWEST_CLASSES, outputs
 from ofcl.own_parts.lookup import find_part
+from ofcl.pretrained.tokens import find_tokeniser
+from ofcl.pretrained.tuning import Tuning
 from ofcl.seeds import derive, generator, private
 from ofcl.settings.schema import NAMES, Settings
 from ofcl.state import COMPANION
 from ofcl.uncertainty.change import Change, Perturbation
-from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, MaskedCopies, NoisyCopies
 from ofcl.uncertainty.scorer import Scorer
 from ofcl.uncertainty.scores import find_score
 
@@ -43,7 +45,13 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
     """
     classes = max(len(dataset.labels) if classes is None else classes, FEWEST_CLASSES)
     size = ModelSize(
-        dataset.shape, classes, settings.width, settings.hidden, dataset.mean, dataset.std
+        dataset.shape,
+        classes,
+        settings.width,
+        settings.hidden,
+        dataset.mean,
+        dataset.std,
+        build_tuning(settings),
     )
     with private(settings.seed, "model"):
         model = find_model(settings.model).build(size)
@@ -51,6 +59,22 @@ def build_model(settings: Settings, dataset: Dataset, classes: int | None = None
             model.add_module(COMPANION, companion(model))
     # Images are faster with their channels last; modules without images do not mind.
     return model.to(dataset.x_train.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def build_tuning(settings: Settings) -> Tuning:
+    """Collects how a pretrained network learns; other networks do not look at it.
+
+    Args:
+        settings: The run's settings.
+    """
+    return Tuning(
+        settings.tune,
+        settings.lora_rank,
+        settings.backbone_side,
+        settings.recompute,
+        settings.weights,
+        settings.backbone,
+    )
 
 
 def build_learner(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Learner:
@@ -186,8 +210,8 @@ def capturable(model: nn.Module, optimizer: str) -> bool:
         model: The model.
         optimizer: The name of its optimiser; one of a user's own may need the CPU in each step.
     """
-    draws = isinstance(model, Adapted) and model.draws
-    return not draws and optimizer in NAMES["optimizer"]
+    varies = isinstance(model, Adapted) and (model.draws or model.recomputes)
+    return not varies and optimizer in NAMES["optimizer"]
 
 
 def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module) -> Memory | None:
@@ -251,6 +275,11 @@ def build_perturbation(settings: Settings, dataset: Dataset) -> Perturbation:
     """
     if dataset.kind == "vector":
         return NoisyCopies(settings.noise_std, settings.noise_copies)
+    if dataset.kind == "tokens":
+        known = find_tokeniser(settings.model, settings.weights)
+        return MaskedCopies(
+            settings.hidden_tokens, settings.noise_copies, known.mask, known.padding
+        )
     return ImageViews(
         settings.perturbations,
         mean=dataset.mean,

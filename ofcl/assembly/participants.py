@@ -37,6 +37,7 @@ class Participants:
         agreed: Facts that the server has agreed on with the parties of a federation, for a
             checkpoint; empty without parties.
         fitted: The settings that were chosen for the data, in a line; empty: none was.
+        backbone: How a pretrained model learns, in a line; empty: the model is not pretrained.
         start: What the run goes on from; None: it begins anew.
         events: Events of earlier runs that count in this one too.
         remarks: Gives lines for the user when the run has ended.
@@ -55,6 +56,7 @@ class Participants:
     fingerprint: str = ""
     agreed: State = field(default_factory=dict)
     fitted: str = ""
+    backbone: str = ""
     start: Start | None = None
     events: list[Event] = field(default_factory=list)
     remarks: Callable[[], list[str]] = list

@@ -9,6 +9,8 @@ from ofcl.assembly.fitting import fit
 from ofcl.data.dataset import Dataset
 from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError
+from ofcl.models.backbone import check_weights, find_checksum
+from ofcl.pretrained.backbone_names import is_backbone, parse_backbone
 from ofcl.settings.schema import Settings
 from ofcl.uncertainty.perturbations import choose_perturbations
 
@@ -37,8 +39,24 @@ def resolve(settings: Settings, dataset: Dataset) -> Settings:
         "threads": settings.threads or (1 if model == "mlp" else None),
         "perturbations": choose_perturbations(settings.perturbations),
         "closing_round": _closing_round(settings),
+        "backbone": _backbone(settings, model),
     }
     return settings.model_copy(update=resolved)
+
+
+def _backbone(settings: Settings, model: str) -> str | None:
+    """Returns the checksum of a pretrained model's weights; None: the model is not pretrained.
+
+    Args:
+        settings: The run's settings. If they have a checksum, it must be that of the weights here.
+        model: The name of the model.
+    """
+    if not is_backbone(model):
+        return None
+    found = find_checksum(model, settings.weights)
+    if settings.backbone is not None:
+        check_weights(parse_backbone(model).name, found, settings.backbone)
+    return found
 
 
 def resolve_alone(settings: Settings) -> Settings:

@@ -110,7 +110,7 @@ class LocalStage:
         """
         if self.streams or settings.streams:
             participants = stream_participants(
-                settings, self.streams, self.test, hooks.pause, known, self.start
+                settings, self.streams, self.test, hooks.pause, known, self.start, hooks.tell
             )
         else:
             load = self.load or Loader(tell=hooks.tell)

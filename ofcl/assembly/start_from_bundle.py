@@ -32,7 +32,11 @@ def start_from_bundle(path: str | Path) -> Start:
         name: v for name in known if (v := description.learned.settings.get(name)) is not None
     }
     settings |= {"model": network.name, "width": network.width, "hidden": network.hidden}
-    if isinstance(form, TextForm) and form.embedder.model in {e.model for e in EMBEDDERS.values()}:
+    if isinstance(form, TextForm) and form.as_tokens:
+        settings["tokens"] = form.length
+    elif isinstance(form, TextForm) and form.embedder.model in {
+        e.model for e in EMBEDDERS.values()
+    }:
         settings["embedder"] = form.embedder.model
     if isinstance(form, ImageForm) and form.embedder is not None and form.embedder.name == LITE0:
         settings["embedder"] = LITE0

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.dealing import build_reading
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.fitting import describe_fit
 from ofcl.assembly.inheritance import check_clients, check_embedder, check_start
 from ofcl.assembly.make_client import build_live_client, build_live_stream
@@ -19,6 +20,7 @@ from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.assembly.start import Start
+from ofcl.assembly.stream_agreement import agree
 from ofcl.assembly.stream_remarks import describe_end
 from ofcl.assembly.streams_going_on import first_known, stream_state, tests_of_start
 from ofcl.assembly.take_over import take_over
@@ -63,8 +65,9 @@ def stream_participants(
     pause: Callable[[float], None],
     known: State | None = None,
     start: Start | None = None,
+    tell: Callable[[str], None] = print,
 ) -> Participants:
-    """Prepares the clients and the server of a run over streams; waits for a first sample.
+    """Prepares the clients and the server of a run over streams; waits for the first samples.
 
     Args:
         settings: The run's settings; they name the streams unless `streams` are given.
@@ -74,6 +77,7 @@ def stream_participants(
         known: What the checkpoint of a resumed run says of its streams (`Participants.state`);
             None: the run is new.
         start: What the run goes on from; None: it begins anew.
+        tell: Is given each line for the user.
     """
     if isinstance(test, str | Path):
         settings, test = settings.model_copy(update={"test": str(test)}), ()
@@ -102,6 +106,15 @@ def stream_participants(
         for k, stream in enumerate(live):
             stream.load_state(stream_state(start, k, names))
     _wait_for_a_sample(live, pattern, pause)
+    if known is None:  # a checkpoint has what was agreed on
+        agree(
+            live,
+            pause,
+            tell,
+            window=settings.window,
+            patience=settings.patience,
+            named=bool(settings.columns),
+        )
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty_dataset("stream", ())
     asked, settings = settings, resolve_alone(resolve(settings, dataset))
@@ -120,10 +133,9 @@ def stream_participants(
         for k, stream in enumerate(live)
     ]
     server = build_server(settings, dataset)
-    standardised = all(stream.form.standardisation is not None for stream in live)
     events: list[Event] = []
-    new = not streams and not standardised and known is None  # a resumed run knows its first rows
-    warnings = _oddities(settings, pattern, by_name=new, new=known is None and not standardised)
+    unscaled = any(stream.form.standardisation is None for stream in live)
+    warnings = _oddities(settings, pattern, new=known is None and unscaled)
     if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
@@ -136,6 +148,7 @@ def stream_participants(
         clients=clients,
         server=server,
         fitted=describe_fit(asked, settings),
+        backbone=describe_backbone(settings, server),
         vocabulary=vocabulary,
         warnings=warnings,
         batches=None,
@@ -159,7 +172,8 @@ def form_of_streams(
 ) -> SampleForm:
     """Describes how samples of streams are read, so that others can be read in the same way.
 
-    Every client standardises by its own first rows; the form has these pooled.
+    All clients have one scale. In runs of earlier versions each had its own; the form then has
+    these pooled.
 
     Args:
         settings: The run's settings.
@@ -173,7 +187,10 @@ def form_of_streams(
     known: State = next((s.feed.known for s in live if "columns" in s.feed.known), {})
     columns, label = tuple(known.get("columns", ())), known.get("label")
     fitted = [part for s in live if (part := s.form.standardisation) is not None]
-    pooled = Standardisation.pooled(fitted) if fitted else None
+    alike = all(part.equals(fitted[0]) for part in fitted)
+    pooled = None
+    if fitted:
+        pooled = fitted[0] if alike else Standardisation.pooled(fitted)
     if pattern.kind == "image":
         resized = settings.image_size is not None
         if embeds_images(settings.embedder):
@@ -189,10 +206,13 @@ def form_of_streams(
     if pattern.kind == "text":
         length = live[0].form.empty_dataset("stream", ()).shape[0]
         column = columns[0] if columns else None
+        if (tokens := live[0].form.token_samples) is not None:
+            return tokens.form(column, label)
         return TextForm(find_embedder(settings.embedder), length, column, label)
+    agreed = next((s.form.agreement for s in live if s.form.agreement is not None), None)
     mean, scale = pooled.plain() if pooled is not None else ((), ())
-    if known.get("kind") == "numbers" and pooled is not None:
-        return TableForm(columns, mean, scale, label)
+    if agreed is not None and (agreed.columns or known.get("kind") == "numbers"):
+        return TableForm(agreed.columns or columns, mean, scale, label, agreed.codes)
     return VectorForm(pattern.shape[0], columns[0] if columns else None, label, mean, scale)
 
 
@@ -210,13 +230,12 @@ def _settled(settings: Settings) -> Settings:
     return settings.model_copy(update=found)
 
 
-def _oddities(settings: Settings, pattern: Pattern, *, by_name: bool, new: bool) -> list[str]:
+def _oddities(settings: Settings, pattern: Pattern, *, new: bool) -> list[str]:
     """Lists warnings, in words, about what a user may not expect of a run over streams.
 
     Args:
         settings: The run's settings, resolved.
         pattern: Kind and shape of the samples.
-        by_name: Whether the settings name the streams, and their rows are still to be standardised.
         new: Whether no standardisation is known yet.
     """
     warnings = []
@@ -224,9 +243,6 @@ def _oddities(settings: Settings, pattern: Pattern, *, by_name: bool, new: bool)
         warnings.append(
             f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
         )
-    if pattern.kind == "vector" and by_name:
-        warnings.append(f"learning begins when {settings.window} rows have come: numbers are "
-                        "standardised by them (--set window=N)")  # fmt: skip
     embedded = pattern.kind == "image" and embeds_images(settings.embedder)
     if embedded and settings.features == "standardised" and new:
         warnings.append(f"learning begins when {settings.window} images have come: vectors are "
@@ -277,7 +293,7 @@ def _wait_for_a_sample(
         OfclError: If all streams end without a sample.
     """
     while pattern.kind is None:
-        ready = [stream.ready() for stream in live]
+        ready = [s.has_first_samples() and s.damage is None for s in live]
         if pattern.kind is None and all(ready):
             raise OfclError("the streams have ended before they brought a single sample")
         damages = [stream.damage for stream in live if stream.damage is not None]

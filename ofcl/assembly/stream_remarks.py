@@ -1,8 +1,8 @@
-"""Lines for the user at the end of a run over streams: who knows what, what has not come."""
+"""Lines for the user about streams: columns left out; at the end, who knows what."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,19 @@ from ofcl.storage.checkpoint import load_checkpoint
 from ofcl.storage.run_directory import RunDirectory
 
 FEW = 5  # files that are named
+
+
+def describe_left_out(left_out: Mapping[str, str]) -> str:
+    """Says which columns of streams are not learned from; empty: all are.
+
+    Args:
+        left_out: Why columns are left out, by their names.
+    """
+    if not left_out:
+        return ""
+    why = "; ".join(f"{name} ({reason})" for name, reason in left_out.items())
+    return (f"columns left out: {why}. To have one in, name all columns to learn from: "
+            "--columns a --columns b …")  # fmt: skip
 
 
 def describe_end(

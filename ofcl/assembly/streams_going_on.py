@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 
-import torch
+import numpy as np
 
 from ofcl.assembly.start import Start
+from ofcl.data.live.agreement import Agreement
 from ofcl.data.live.form import Pattern
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
-from ofcl.errors import OfclError
+from ofcl.data.standardisation import Standardisation
 from ofcl.events import Event
 from ofcl.state import State
 
@@ -88,12 +89,9 @@ def stream_state(start: Start, number: int, names: tuple[str, ...]) -> State:
 
 def _columns(form: SampleForm) -> State:
     """Returns the meaning of columns, as a feed knows it; {} if the form names none."""
-    if isinstance(form, TableForm) and form.codes:
-        raise OfclError("the earlier run has learned columns that are not all numbers, and streams "
-                        "bring numbers alone; go on with a table: --dataset FILE")  # fmt: skip
     match form:
         case TableForm(columns=columns, label=str(label)):
-            return {"label": label, "kind": "numbers", "columns": columns}
+            return {"label": label, "kind": "mixed", "columns": columns}
         case TextForm(column=str(column), label=str(label)):
             return {"label": label, "kind": "text", "columns": (column,)}
         case VectorForm(column=str(column), label=str(label)):
@@ -105,10 +103,12 @@ def _columns(form: SampleForm) -> State:
 def _standardisation(form: SampleForm) -> State:
     """Returns the standardisation of a form, as a stream's form has it in its state."""
     if isinstance(form, ImageForm) and form.feature_mean:
-        scale = torch.tensor(form.feature_scale, dtype=torch.double)
-        deviation = scale / math.sqrt(len(scale))  # a stream divides by √d itself
-        return {"mean": torch.tensor(form.feature_mean, dtype=torch.double), "scale": deviation}
-    if isinstance(form, TableForm | VectorForm) and form.mean:
-        return {name: torch.tensor(getattr(form, name), dtype=torch.double)
-                for name in ("mean", "scale")}  # fmt: skip
-    return {"mean": None, "scale": None}
+        deviation = np.array(form.feature_scale) / math.sqrt(len(form.feature_scale))
+        # A stream divides by √d itself.
+        return Agreement(Standardisation(np.array(form.feature_mean), deviation)).state()
+    if not isinstance(form, TableForm | VectorForm) or not form.mean:
+        return {"mean": None, "scale": None}
+    scale = Standardisation(np.array(form.mean), np.array(form.scale))
+    if isinstance(form, VectorForm):
+        return Agreement(scale).state()
+    return Agreement(scale, form.columns, form.codes).state()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ofcl.assembly.chosen_method import chosen_method
+from ofcl.data.dataset import Kind
 from ofcl.data.files.image_embedders import embeds_images
+from ofcl.pretrained.backbone_names import is_backbone
 from ofcl.settings.rules import given
 from ofcl.settings.schema import Settings
 
 
-def find_unused(asked: Settings, settings: Settings, kind: Literal["image", "vector"]) -> list[str]:
+def find_unused(asked: Settings, settings: Settings, kind: Kind) -> list[str]:
     """Lists warnings, in words, about settings that were given and have no effect.
 
     Args:
@@ -28,9 +28,7 @@ def find_unused(asked: Settings, settings: Settings, kind: Literal["image", "vec
     ]
 
 
-def _conditions(
-    settings: Settings, kind: Literal["image", "vector"]
-) -> dict[str, tuple[bool, tuple[str, ...]]]:
+def _conditions(settings: Settings, kind: Kind) -> dict[str, tuple[bool, tuple[str, ...]]]:
     """Lists what settings are for: in words, whether it is so here, and the settings' names."""
     method, rule = chosen_method(settings), settings.aggregation
     return {
@@ -49,7 +47,15 @@ def _conditions(
         "methods with a memory, for example cbr": (
             method.policy is not None, ("memory", "memory_age", "memory_days", "replay_ratio"),
         ),
-        "vectors": (kind == "vector", ("noise_std", "noise_copies")),
+        "vectors": (kind == "vector", ("noise_std",)),
+        "vectors and token ids": (kind != "image", ("noise_copies",)),
+        "token ids (a pretrained model of texts)": (
+            kind == "tokens", ("tokens", "hidden_tokens"),
+        ),
+        "pretrained models, for example efficientnet-lite0": (
+            is_backbone(settings.model), ("tune", "backbone_side", "weights", "recompute"),
+        ),
+        "tune = 'lora'": (settings.tune == "lora", ("lora_rank",)),
         "images": (kind == "image", ("pixels", "interpolation")),
         "images, and embedders of images": (
             kind == "image" or embeds_images(settings.embedder), ("image_size",),

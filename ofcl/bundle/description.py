@@ -23,6 +23,25 @@ Size = Annotated[int, Field(gt=0, le=10**9)]
 
 
 @dataclass(frozen=True)
+class Pretrained:
+    """The pretrained part of a network, which is referred to and not in the bundle.
+
+    Args:
+        checksum: The SHA-256 of its weights.
+        tune: The part of it that has learned, which is in the bundle.
+        rank: The rank of adapters.
+        side: The side to which it resizes images; None: the one that it was trained on.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    tune: Annotated[str, Field(max_length=20)]
+    rank: Annotated[int, Field(ge=1, le=1024)]
+    side: Annotated[int, Field(ge=1, le=4096)] | None = None
+
+
+@dataclass(frozen=True)
 class Network:
     """The network and its sizes.
 
@@ -31,6 +50,7 @@ class Network:
         outputs: The outputs of its head; as many as there are labels, or more.
         width: The channels of the first stage of networks for images.
         hidden: The units of the MLP's hidden layer.
+        pretrained: The pretrained part; None: all weights are in the bundle.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -39,6 +59,7 @@ class Network:
     outputs: Size
     width: Size
     hidden: Size
+    pretrained: Pretrained | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +70,8 @@ class Perturbed:
         perturbations: The names of the perturbations of images; empty: copies get noise.
         pixels: Whether raw or normalised pixels are changed.
         interpolation: How rotated pixels get their values.
-        noise_std: The standard deviation of the noise on the network's input.
+        noise_std: The standard deviation of the noise on the network's input; of token ids, the
+            share that is hidden.
         noise_copies: The number of noisy copies.
     """
 

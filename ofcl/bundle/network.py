@@ -8,8 +8,11 @@ from torch import nn
 from ofcl.bundle.description import Description
 from ofcl.errors import OfclError
 from ofcl.models import ModelSize, find_model
+from ofcl.models.backbone import check_at_hand
 from ofcl.models.head import WEIGHT
 from ofcl.models.prototypes import COUNTS, PROTOTYPES, NearestMean
+from ofcl.pretrained.backbone_names import is_backbone
+from ofcl.pretrained.tuning import Tuning
 from ofcl.seeds import private
 from ofcl.state import Tensors
 from ofcl.update import frozen, travelling
@@ -19,7 +22,8 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
     """Builds the network that a description describes, with its weights, in evaluation mode.
 
     It is built without memory first. So a description that asks for a huge network is refused
-    before anything is allocated: the weights must have the same sizes.
+    before anything is allocated: the weights must have the same sizes. The pretrained part of a
+    network is not in the bundle: it must be at hand.
 
     Args:
         description: The description of the model.
@@ -30,12 +34,7 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
     """
     name = description.network.name
     find_model(name)
-    try:
-        with torch.device("meta"):
-            planned = _tensors(_build(description))
-    except (RuntimeError, ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise OfclError(f"a network '{name}' of these sizes cannot be built ({error})") from None
-    for key, plan in planned.items():
+    for key, plan in _planned(description).items():
         found = tensors.get(key)
         if found is None:
             raise OfclError(f"its weights lack '{key}', which a network '{name}' has")
@@ -57,6 +56,28 @@ def build_network(description: Description, tensors: Tensors) -> nn.Module:
     if description.classifier == "head":
         return module
     return NearestMean(module, _prototypes(description, tensors, own[WEIGHT].shape[1]))
+
+
+def _planned(description: Description) -> Tensors:
+    """Returns tensors of the names and shapes that the weights must have.
+
+    They have no memory, except those of a pretrained network: its library decides their sizes, and
+    its weights are here.
+
+    Args:
+        description: The description of the model.
+    """
+    name, pretrained = description.network.name, description.network.pretrained
+    if is_backbone(name) != (pretrained is not None):
+        raise OfclError(f"its model.json names the network '{name}' without its pretrained weights")
+    if pretrained is not None:
+        check_at_hand(name, pretrained.checksum)
+        return _tensors(_build(description))
+    try:
+        with torch.device("meta"):
+            return _tensors(_build(description))
+    except (RuntimeError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise OfclError(f"a network '{name}' of these sizes cannot be built ({error})") from None
 
 
 def _prototypes(description: Description, tensors: Tensors, features: int) -> Tensors:
@@ -91,5 +112,10 @@ def _build(description: Description) -> nn.Module:
     """Builds the network with weights of its own."""
     sizes, samples = description.network, description.samples
     mean, std = (tuple(getattr(samples, name, ())) for name in ("mean", "std"))
-    size = ModelSize(samples.input_shape, sizes.outputs, sizes.width, sizes.hidden, mean, std)
+    tuning = None
+    if (known := sizes.pretrained) is not None:
+        tuning = Tuning(known.tune, known.rank, known.side, expected=known.checksum)
+    size = ModelSize(
+        samples.input_shape, sizes.outputs, sizes.width, sizes.hidden, mean, std, tuning
+    )
     return find_model(sizes.name).build(size)

@@ -13,10 +13,12 @@ from ofcl.bundle.bundle_files import Bundle, is_bundle, read_bundle, read_zip
 from ofcl.bundle.network import build_network
 from ofcl.bundle.trained_model import TextOptions, TrainedModel
 from ofcl.errors import OfclError
+from ofcl.models.backbone import find_checksum, remember
 from ofcl.own_parts.handed_over import hand_over_as
 from ofcl.own_parts.kinds import is_code
 from ofcl.own_parts.part_identity import check_identities
 from ofcl.own_parts.permission import check_allowed
+from ofcl.pretrained.backbone_names import is_backbone
 from ofcl.storage.encryption import Seal
 
 FINAL, OF_TASKS = "model", "models"
@@ -48,7 +50,8 @@ def load(
         device: The device to predict on.
         resize: Whether images of another size are resized even if the model has not learned from
             resized ones.
-        embedder: The embedder of a model of texts, by name or folder; None: the one that the bundle
+        embedder: The embedder of a model of texts, by name or folder, or the pretrained network
+            that the model was learned from, such as `timm:NAME@FILE`; None: the one that the bundle
             names.
         cache: The data folder in which vectors of texts are kept; None: they are not kept.
         key_file: The file of the key of an encrypted bundle.
@@ -70,6 +73,7 @@ def load(
     texts = TextOptions(embedder, Path(cache) if cache is not None else None)
     try:
         check_code(bundle, "it", allow, model)
+        find_weights(bundle, embedder)
         return open_bundle(bundle, resize=resize, texts=texts, trusted=True).to(device)
     except OfclError as error:
         raise OfclError(f"'{path}' cannot be used as a model: {error}") from None
@@ -99,6 +103,24 @@ def open_bundle(
     tensors = {name: value.detach().cpu() for name, value in bundle.tensors.items()}
     module = build_network(bundle.description, tensors)
     return TrainedModel(bundle.description, module, resize=resize, texts=texts)
+
+
+def find_weights(bundle: Bundle, name: str | None) -> None:
+    """Loads the pretrained weights that a bundle refers to, if the user says where they are.
+
+    Args:
+        bundle: The bundle.
+        name: The name of the pretrained network, with the place of its weights; None: nobody says.
+
+    Raises:
+        OfclError: If they cannot be had, or are others.
+    """
+    network = bundle.description.network
+    if name is None or network.pretrained is None:
+        return
+    if not is_backbone(name):
+        raise OfclError(f"'{name}' is no pretrained network; this model needs '{network.name}'")
+    remember(network.name, find_checksum(name), network.pretrained.checksum, name)
 
 
 def keep_newest(folder: Path, word: str, count: int) -> None:

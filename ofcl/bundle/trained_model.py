@@ -28,9 +28,10 @@ from ofcl.data.sample_forms import ImageForm, TableForm, TextForm
 from ofcl.data.standardisation import Standardisation
 from ofcl.data.table_code import TableCode
 from ofcl.errors import OfclError
+from ofcl.pretrained.tokens import Tokeniser, find_tokeniser, known_folder, tokenise
 from ofcl.seeds import generator
 from ofcl.uncertainty.change import Perturbation
-from ofcl.uncertainty.perturbations import ImageViews, NoisyCopies
+from ofcl.uncertainty.perturbations import ImageViews, MaskedCopies, NoisyCopies
 from ofcl.uncertainty.scorer import uncertainty
 from ofcl.uncertainty.scores import bregman_information
 
@@ -263,12 +264,36 @@ class TrainedModel:
         return torch.from_numpy(decoded.astype(np.float32)).to(self.device)
 
     def _vectors(self, texts: list[str], form: TextForm) -> np.ndarray:
-        """Embeds texts by the embedder that the model was learned with."""
+        """Embeds texts by the embedder that the model was learned with, or makes token ids."""
+        if form.as_tokens:
+            self._tokeniser(form)
+            return tokenise(texts, *self._token_names(form), length=form.length)
         embedder = self._embedder(form)
         if self._texts.cache is not None:
             return embed(texts, embedder, self._texts.cache)
         self._encode = self._encode or load_encoder(embedder)
         return self._encode([embedder.prefix + text for text in texts])
+
+    def _tokeniser(self, form: TextForm) -> Tokeniser:
+        """Finds the tokeniser that the model was learned with.
+
+        Raises:
+            OfclError: If the one that is here makes other token ids.
+        """
+        name, folder = self._token_names(form)
+        found = find_tokeniser(name, folder)
+        if found.checksum != form.embedder.version:
+            raise OfclError(
+                f"the tokeniser of '{name}' is not the one that this model was learned with; say "
+                "where that one is, with --embedder"
+            )
+        return found
+
+    def _token_names(self, form: TextForm) -> tuple[str, str | None]:
+        """Returns the name of the network whose tokeniser is used, and its folder if known."""
+        if self._texts.embedder is not None:
+            return self._texts.embedder, None
+        return form.embedder.model, known_folder(form.embedder.model, form.embedder.version)
 
     def _features(self, images: np.ndarray, wanted: ImageEmbedder) -> np.ndarray:
         """Embeds images by the embedder that the model was learned with.
@@ -327,6 +352,9 @@ class TrainedModel:
     def _perturbation(self) -> Perturbation:
         """Makes the perturbation by which uncertainty is measured."""
         form, how = self.description.samples, self.description.uncertainty
+        if isinstance(form, TextForm) and form.as_tokens:
+            known = self._tokeniser(form)
+            return MaskedCopies(how.noise_std, how.noise_copies, known.mask, known.padding)
         if not isinstance(form, ImageForm) or not how.perturbations:
             return NoisyCopies(how.noise_std, how.noise_copies)
         return ImageViews(

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from ofcl.bundle.bundle_files import Bundle, write_zip
-from ofcl.bundle.open_bundle import find_bundle, open_bundle
+from ofcl.bundle.open_bundle import find_bundle, find_weights, open_bundle
+from ofcl.cli.model_options import EmbedderName
 from ofcl.cli.shared_options import Allow
 from ofcl.cli.terminal import out_console, say
 from ofcl.errors import OfclError
@@ -45,6 +46,7 @@ def export(
     key_file: Annotated[
         Path | None, typer.Option(help="The file of the key, if the model is encrypted.")
     ] = None,
+    embedder: EmbedderName = None,
     allow: Allow = None,
 ) -> None:
     """Export a model for other programs: ONNX, torch.export, one zip file, the Hugging Face hub."""
@@ -60,6 +62,7 @@ def export(
         if file is not None and file.is_dir():
             raise OfclError(f"'{file}' is a folder; name a file in it")
     bundle = find_bundle(model, key_file, allow=allow or ())
+    find_weights(bundle, embedder)
     open_bundle(bundle, trusted=True)  # raises an error if its weights do not fit
     if onnx is not None:
         with _written(onnx):

@@ -15,6 +15,7 @@ from ofcl.methods import METHODS
 from ofcl.methods.losses import LOSSES
 from ofcl.models import MODELS
 from ofcl.own_parts.kinds import installed, origin
+from ofcl.pretrained.backbone_names import BACKBONES
 from ofcl.report.trackers import TRACKERS
 from ofcl.settings import files as settings_files
 from ofcl.settings.schema import NAMES, Settings
@@ -23,7 +24,7 @@ from ofcl.uncertainty.scores import LABELLED_SCORES, SCORES
 PARTS: dict[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
     "datasets": ("dataset", lambda: DATASETS),
     "methods": ("method", lambda: METHODS),
-    "models": ("model", lambda: MODELS),
+    "models": ("model", lambda: {**MODELS, **BACKBONES}),
     "losses": ("loss", lambda: LOSSES),
     "scores": ("score", lambda: {**SCORES, **LABELLED_SCORES}),
     "policies": ("policy", dict),

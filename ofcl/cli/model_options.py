@@ -23,7 +23,9 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 Resize = Annotated[bool, typer.Option("--resize", help="Resize images of another size.")]
 EmbedderName = Annotated[
     str | None,
-    typer.Option(help="The embedder, by name or folder, if it is not well known."),
+    typer.Option(
+        help="The embedder or pretrained network, by name or place, if it is not well known."
+    ),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Tables of texts: their column.")]
 KeyFile = Annotated[Path | None, typer.Option(help="The key of an encrypted model.")]

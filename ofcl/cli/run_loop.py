@@ -27,6 +27,8 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
     """
     if started.fitted and not quiet:
         err_console.print(f"chosen for the data: {started.fitted}", highlight=False)
+    if (line := started.participants.backbone) and not quiet:
+        err_console.print(line, highlight=False, markup=False, soft_wrap=True)
     for warning in started.warnings:
         warn(warning)
     with (

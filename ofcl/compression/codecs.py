@@ -75,7 +75,7 @@ class Integers:
     @property
     def most(self) -> int:
         """The largest integer."""
-        return 2 ** (self.bits - 1) - 1
+        return (1 << (self.bits - 1)) - 1
 
     def encode(self, values: Tensors) -> Tensors:
         """Divides by a share of the largest number of each tensor, and rounds."""

@@ -5,6 +5,7 @@
     selection        the samples that a run uses, and a test part if the data have none
     preparation      turns raw samples into tensors; `standardisation` of the columns of tables
     stored_rows      rows of tables that are larger than the memory, in a file
+    token_samples    texts as token ids
     table_code       cells of a table as a network's input
     image_features   images as vectors of a pretrained network; `feature_scaling` of these
     dataset          the tensors
@@ -19,5 +20,6 @@
     files/           file formats: images, arrays, tables, texts, labels
     live/            streams without an end: feeds, their samples, the growing vocabulary
 
-May import `compute`, `events`, `state`, `seeds`, `errors`; nothing here knows a model.
+May import `compute`, `pretrained`, `events`, `state`, `seeds`, `errors`; nothing here knows a
+model.
 """

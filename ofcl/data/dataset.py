@@ -13,7 +13,8 @@ from ofcl.compute.devices import constant, wide
 from ofcl.data.sample_forms import ImageForm, SampleForm, VectorForm
 from ofcl.errors import OfclError
 
-Kind = Literal["image", "vector"]
+Kind = Literal["image", "vector", "tokens"]
+"""Images, vectors, or texts as the ids of their tokens."""
 
 FINGERPRINT_SAMPLES = 1000  # of each part
 
@@ -22,9 +23,11 @@ FINGERPRINT_SAMPLES = 1000  # of each part
 class Dataset:
     """Samples with labels: images as uint8 (n, channels, height, width), vectors as float (n, d).
 
+    Texts may also be token ids, int32 (n, length).
+
     Args:
         name: The name of the dataset, for messages.
-        kind: `image` or `vector`.
+        kind: `image`, `vector` or `tokens`.
         x_train: The samples to learn from.
         y_train: The class of each train sample: the index of its label in `labels`.
         x_test: The samples to test on.
@@ -93,7 +96,7 @@ class Dataset:
         """The form of its samples; of arrays made in Python, what the arrays show."""
         if self.form is not None:
             return self.form
-        if self.kind == "vector":
+        if self.kind != "image":
             return VectorForm(self.shape[0])
         channels, height, width = self.shape
         return ImageForm((channels, height, width), self.mean, self.std)
@@ -124,13 +127,13 @@ class Dataset:
         return replace(self, **samples)  # type: ignore[arg-type]
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Turns samples into a model's input: normalises images, leaves vectors as they are.
+        """Turns samples into a model's input: normalises images, leaves others as they are.
 
         Args:
             x: Samples of this dataset (n, …).
         """
-        if self.kind == "vector":
-            return x.float()
+        if self.kind != "image":
+            return x.float() if self.kind == "vector" else x.int()
         mean, std = (constant(v, x.device).view(-1, 1, 1) for v in (self.mean, self.std))
         return (x.float() / 255 - mean) / std
 

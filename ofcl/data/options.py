@@ -102,6 +102,9 @@ class Reading:
             the hub, or its folder; that of texts leaves images as they are.
         features: How vectors of images are scaled: `standardised` by the train samples, or `unit`,
             of length 1.
+        tokens: The number of tokens of a text that becomes token ids (`embedder = tokens:NAME`).
+        weights: The folder of the network whose tokeniser makes them; None: its package, or the
+            hub.
         test_share: The share of each class that is split off for testing, where the data have no
             test part.
         window: The number of rows from which the columns of a table are standardised.
@@ -127,6 +130,8 @@ class Reading:
     image_size: int | None = None
     embedder: str = "e5-small-v2"
     features: Features = "standardised"
+    tokens: int = 128
+    weights: str | None = None
     test_share: float = 0.2
     window: int = 200
     subset: Subset = Subset()

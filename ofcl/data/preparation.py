@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ofcl.data.dataset import Dataset
+from ofcl.data.dataset import Dataset, Kind
 from ofcl.data.feature_scaling import measure_features, to_length_1
 from ofcl.data.files.embedders import find_embedder
 from ofcl.data.files.embeddings import embed
@@ -26,6 +26,7 @@ from ofcl.data.selection import check_classes, train_and_test
 from ofcl.data.standardisation import Standardisation
 from ofcl.data.stored_rows import StoredRows, StoredSamples
 from ofcl.data.table_code import TableCode, encode_stored, places_of_words
+from ofcl.data.token_samples import TokenSamples, makes_tokens
 from ofcl.errors import OfclError
 
 Decode = Callable[[Any], np.ndarray | tuple[np.ndarray, np.ndarray]]
@@ -74,7 +75,7 @@ def make_dataset(raw: Raw, how: Reading) -> Dataset:
     untested = _note_untested(raw, y_train.numpy(), y_test.numpy())
     dataset = Dataset(
         name=raw.name,
-        kind="image" if x_train.dim() == 4 else "vector",
+        kind="tokens" if isinstance(decode, TokenSamples) else _kind(x_train),
         x_train=x_train,
         y_train=y_train,
         x_test=x_test,
@@ -107,6 +108,11 @@ def _feature_scaling(vectors: Tensor, how: Reading) -> Standardisation:
     return to_length_1(measure_features(vectors.numpy()))
 
 
+def _kind(x: Tensor) -> Kind:
+    """Tells images from vectors."""
+    return "image" if x.dim() == 4 else "vector"
+
+
 def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleForm:
     """Describes how the samples were read, so that others can be read in the same way.
 
@@ -125,6 +131,8 @@ def _form(raw: Raw, how: Reading, decode: Decode, dataset: Dataset) -> SampleFor
             if isinstance(decode, ImageReader):
                 return ImageForm(shape, mean, std, decode.resized, decode.largest)
             return ImageForm(shape, mean, std)
+        case "texts" if isinstance(decode, TokenSamples):
+            return decode.form(next(iter(raw.columns), None), raw.label)
         case "texts":
             embedder, column = find_embedder(how.embedder), next(iter(raw.columns), None)
             return TextForm(embedder, dataset.shape[0], column, raw.label)
@@ -203,6 +211,8 @@ def _decoder(raw: Raw, how: Reading, damage: Damage) -> Decode:
             return read_images(files, how.image_size, damage, how.track, how.white)
         case "images":
             return np.asarray
+        case "texts" if makes_tokens(how.embedder):
+            return TokenSamples(how.embedder, how.tokens, how.weights)
         case "texts":
             return functools.partial(embed, embedder=how.embedder, root=how.root, track=how.track)
         case "table" if how.standardisation is not None:

@@ -160,12 +160,15 @@ class TextForm:
         length: The numbers of a vector.
         column: The column of the texts in the table that was learned; None: it is not known.
         label: The column of the labels there; None: it is not known.
+        as_tokens: Whether the model takes the ids of a text's tokens; the embedder is then the
+            pretrained network whose tokeniser makes them, and its version that one's checksum.
     """
 
     embedder: Embedder
     length: int
     column: str | None = None
     label: str | None = None
+    as_tokens: bool = False
     kind: Literal["text"] = "text"
 
     @property
@@ -180,6 +183,8 @@ class TextForm:
 
     def words(self) -> str:
         """Describes the form in words, for messages and the model's card."""
+        if self.as_tokens:
+            return f"texts, of which {self.length} tokens are read by {self.embedder.model}"
         return f"texts, embedded by {self.embedder.model}"
 
 

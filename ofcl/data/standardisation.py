@@ -12,6 +12,26 @@ from torch import Tensor
 ROWS_AT_ONCE = 4096  # of tensors, as 64 bits are computed with
 
 
+def pool_moments(
+    weights: Sequence[float], means: np.ndarray, stds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Makes the mean and deviation of all samples from those of several parts.
+
+    Args:
+        weights: How much each part counts: the number of its samples, for example.
+        means: The mean of each column in each part (parts, columns).
+        stds: The deviations, in the same way.
+
+    >>> mean, std = pool_moments([1, 1], np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
+    >>> mean.tolist(), std.tolist() == [2**0.5]
+    ([1.0], True)
+    """
+    shares = np.asarray(weights, dtype=np.float64)[:, None]
+    shares = shares / shares.sum()
+    mean = (shares * means).sum(axis=0)
+    return mean, np.sqrt((shares * (stds**2 + (means - mean) ** 2)).sum(axis=0))
+
+
 @dataclass(frozen=True)
 class Standardisation:
     """Subtracts a value from each column and divides it by another.
@@ -43,6 +63,27 @@ class Standardisation:
         return cls(np.where(varies, mean, window[0]), np.where(varies, deviation, 1.0))
 
     @classmethod
+    def of_windows(cls, windows: Sequence[np.ndarray]) -> Standardisation:
+        """Fits one standardisation to the windows of several clients, from the moments of each.
+
+        Args:
+            windows: The rows (n, columns) of each client, at least one.
+
+        >>> windows = [np.array([[0.0], [2.0]]), np.array([[4.0], [6.0]])]
+        >>> found = Standardisation.of_windows(windows)
+        >>> found.mean.tolist(), found.scale.tolist() == [5**0.5]
+        ([3.0], True)
+        """
+        if len(windows) == 1:
+            return cls.of(windows[0])
+        means, stds = (np.stack([f(w, axis=0) for w in windows]) for f in (np.mean, np.std))
+        mean, deviation = pool_moments([len(w) for w in windows], means, stds)
+        least = np.min([w.min(axis=0) for w in windows], axis=0)
+        most = np.max([w.max(axis=0) for w in windows], axis=0)
+        varies = (most > least) & (deviation > 0)
+        return cls(np.where(varies, mean, least), np.where(varies, deviation, 1.0))
+
+    @classmethod
     def pooled(cls, parts: Sequence[Standardisation]) -> Standardisation:
         """Makes one standardisation of several, as if their windows were one, of equal sizes.
 
@@ -57,8 +98,15 @@ class Standardisation:
         if len(parts) == 1:
             return parts[0]
         means, scales = (np.stack([getattr(p, name) for p in parts]) for name in ("mean", "scale"))
-        mean = means.mean(axis=0)
-        return cls(mean, np.sqrt((scales**2 + (means - mean) ** 2).mean(axis=0)))
+        return cls(*pool_moments([1.0] * len(parts), means, scales))
+
+    def equals(self, other: Standardisation) -> bool:
+        """Says whether another standardisation is the same, to the last bit.
+
+        Args:
+            other: The other one.
+        """
+        return np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
 
     def plain(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Returns the values that are subtracted, and those that divide, as plain numbers."""

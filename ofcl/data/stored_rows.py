@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +13,8 @@ from typing import IO, Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from ofcl.errors import OfclError
 
 BLOCK = 2**26  # bytes that are in memory at once
 CPU = torch.device("cpu")
@@ -47,10 +51,27 @@ class RowFile:
         if not len(rows):
             return np.empty((0, self.columns))
         self._file.flush()
-        # A new map each time: pages that were read do not stay in memory when it is gone.
-        shape = (self.rows, self.columns)
-        found: np.ndarray = np.array(np.memmap(self._file, np.float64, "r", shape=shape)[rows])
-        return found
+        # No memory map: with each row of one, up to megabytes around it would count as in use.
+        different, places = np.unique(rows, return_inverse=True)
+        found = np.empty((len(different), self.columns))
+        begins = np.flatnonzero(np.diff(different, prepend=different[0] - 2) != 1)
+        for begin, end in itertools.pairwise([*begins.tolist(), len(different)]):
+            self._fill(found[begin:end], int(different[begin]))
+        return found[places]
+
+    def _fill(self, found: np.ndarray, first: int) -> None:
+        """Reads rows that follow each other into an array.
+
+        Args:
+            found: The array (n, columns), which is changed.
+            first: The number of the first row.
+        """
+        left, offset = memoryview(found.data).cast("B"), first * self.columns * found.itemsize
+        while left:
+            read = os.preadv(self._file.fileno(), [left], offset)
+            if not read:
+                raise OfclError("the rows of a large table are gone from the disk; is it full?")
+            left, offset = left[read:], offset + read
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class TableCode:
         columns = list(zip(*rows, strict=True))
         fitted = tuple(code.fitted(cells) for code, cells in zip(codes, columns, strict=True))
         spread = np.linspace(0, len(rows) - 1, min(window, len(rows))).astype(int)
-        return cls._standardised(fitted, _encode(fitted, [rows[row] for row in spread]))
+        return cls._standardised(fitted, encode_rows(fitted, [rows[row] for row in spread]))
 
     @classmethod
     def of_stored(cls, codes: Sequence[ColumnCode], rows: StoredRows, window: int) -> TableCode:
@@ -75,11 +75,16 @@ class TableCode:
         Args:
             rows: The rows.
         """
-        return self.standardise(_encode(self.codes, rows))
+        return self.standardise(encode_rows(self.codes, rows))
 
 
-def _encode(codes: Sequence[ColumnCode], rows: Sequence[Row]) -> np.ndarray:
-    """Turns rows into numbers (n, d) that are not standardised."""
+def encode_rows(codes: Sequence[ColumnCode], rows: Sequence[Row]) -> np.ndarray:
+    """Turns rows into numbers (n, d) that are not standardised.
+
+    Args:
+        codes: The fitted codes.
+        rows: The rows.
+    """
     columns = zip(*rows, strict=True) if rows else [()] * len(codes)
     parts = [code.encode(cells) for code, cells in zip(codes, columns, strict=True)]
     return np.concatenate(parts, axis=1)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ofcl.data.sample_forms import TableForm
+from ofcl.data.standardisation import pool_moments
 from ofcl.safeguards.bounds import usual_of
 
 CLIP = 10.0  # standardised numbers are clipped to this before they are summed
@@ -61,12 +62,9 @@ def pooled(parts: Sequence[tuple[int, Numbers, Numbers]]) -> tuple[Numbers, Numb
     if len({part[1:] for part in parts}) == 1:  # to the last bit
         return parts[0][1:]
     most = MOST_WEIGHT * usual_of([count for count, _, _ in parts])
-    weights = np.array([min(count, most) for count, _, _ in parts])
-    weights = (weights / weights.sum())[:, None]
-    means, stds = (np.array([part[place] for part in parts]) for place in (1, 2))
-    mean = (weights * means).sum(axis=0)
-    variance = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
-    return tuple(mean.tolist()), tuple(np.maximum(np.sqrt(variance), SMALLEST).tolist())
+    weights = [min(count, most) for count, _, _ in parts]
+    mean, std = pool_moments(weights, *(np.array([part[k] for part in parts]) for k in (1, 2)))
+    return tuple(mean.tolist()), tuple(np.maximum(std, SMALLEST).tolist())
 
 
 def rescaled(x: Tensor, form: TableForm, mean: Numbers, std: Numbers) -> Tensor:

@@ -17,6 +17,7 @@ from ofcl.engines.rejection import LONGEST_LABEL, Rejected, check_label
 from ofcl.errors import OfclError
 from ofcl.federation.image_vectors import check_form, read_form, shared_form, vector_moments
 from ofcl.federation.scaling import column_words, moments, pooled
+from ofcl.pretrained.backbone_names import is_backbone, parse_backbone
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 from ofcl.state import State
@@ -241,6 +242,8 @@ def travelling_settings(settings: Settings) -> State:
         settings: The settings of the run.
     """
     values = settings.model_dump(mode="json")
+    if is_backbone(settings.model):  # each party knows where its weights are
+        values["model"] = parse_backbone(settings.model).name
     return {name: value for name, value in values.items() if name not in AT_PARTY}
 
 

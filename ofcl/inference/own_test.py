@@ -16,7 +16,9 @@ from ofcl.assembly.dealing import Loader, build_reading, build_shares
 from ofcl.assembly.stream_clients import ITERATOR
 from ofcl.bundle.trained_model import TrainedModel
 from ofcl.data.files.labels import label_name
+from ofcl.data.live.agreement import Row
 from ofcl.data.live.feeds import held_out_samples
+from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm
 from ofcl.errors import OfclError
 from ofcl.settings.schema import Settings
@@ -121,11 +123,16 @@ def _of_streams(directory: RunDirectory, settings: Settings, model: TrainedModel
     ]
     return OwnTest(
         f"{settings.test} (test samples of the streams)",
-        lambda some: model.prepare([samples[row].x for row in some.tolist()]),
+        lambda some: model.prepare([_content(samples[row]) for row in some.tolist()]),
         classes,
         rows,
         dict(Counter(label for label in labels if label not in places)),
     )
+
+
+def _content(sample: Sample) -> Any:
+    """Returns a sample as a model takes it: a row as its cells by column."""
+    return sample.x.cells if isinstance(sample.x, Row) else sample.x
 
 
 def _columns(form: SampleForm) -> dict[str, Any]:
@@ -133,7 +140,8 @@ def _columns(form: SampleForm) -> dict[str, Any]:
     if isinstance(form, ImageForm) or form.label is None:
         return {}
     if isinstance(form, TableForm):
-        return {"label": form.label, "kind": "numbers", "columns": form.columns}
+        kind = "mixed" if form.codes else "numbers"
+        return {"label": form.label, "kind": kind, "columns": form.columns}
     if form.column is None:
         return {}
     kind = "text" if isinstance(form, TextForm) else "list"

@@ -40,6 +40,11 @@ class PreparedNetwork(nn.Module):
                 f"this model learned from the vectors of '{form.embedder.name}', which is not part "
                 "of it and cannot be exported with it; use ofcl predict, ofcl serve or --zip"
             )
+        if isinstance(form, TextForm) and form.as_tokens:
+            raise OfclError(
+                f"this model takes the token ids that '{form.embedder.model}' makes of texts, and "
+                "its tokeniser cannot be exported with it; use ofcl predict, ofcl serve or --zip"
+            )
         # Weights with their channels last are a matter of speed on some machine, not of the graph.
         self.network = model.module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.prepare = Normalise(form) if isinstance(form, ImageForm) else Standardise(form)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ofcl.compute.foreach import copy_all
 from ofcl.models.head import grow_head
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State
 
 
@@ -29,7 +28,7 @@ class Distillation:
 
     def __init__(self, model: nn.Module, weight: float, temperature: float = 2.0) -> None:
         self._model, self._full_weight, self._temperature = model, weight, temperature
-        self.teacher = copy.deepcopy(model).eval().requires_grad_(False)
+        self.teacher = copy_model(model).eval().requires_grad_(False)
         # A tensor, so that captured steps see it change.
         self.weight = torch.zeros((), device=next(model.parameters()).device)
 
@@ -65,7 +64,7 @@ class Distillation:
     @torch.no_grad()
     def after_round(self) -> None:
         """Copies the model, which has just taken the global one, into the teacher."""
-        own, learned = self.teacher.state_dict(), self._model.state_dict()
+        own, learned = saved_state(self.teacher), self._model.state_dict()
         copy_all(list(own.values()), [learned[name] for name in own])
         self.weight.fill_(self._full_weight)
 
@@ -81,9 +80,9 @@ class Distillation:
 
     def state(self) -> State:
         """Returns the teacher and the current weight of the term, for a checkpoint."""
-        return {"teacher": self.teacher.state_dict(), "weight": self.weight}
+        return {"teacher": saved_state(self.teacher), "weight": self.weight}
 
     def load_state(self, state: State) -> None:
         """Restores the teacher and the weight from what `state` returned."""
-        self.teacher.load_state_dict(state["teacher"])
+        load_saved(self.teacher, state["teacher"])
         self.weight.copy_(state["weight"])

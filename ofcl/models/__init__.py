@@ -8,16 +8,18 @@ model        a network that settings can name, and its sizes
 head         outputs for new classes
 adapted      any module that computes logits, with its last layer as the head
 own_models   networks of a user's own: how they are built
+backbone     pretrained networks, of which a part learns
 prototypes   the nearest class mean, instead of a head
 
-A new model is a file here and a line in `MODELS`. May import `compute`, `own_parts`, `state` and
-`seeds`.
+A new model is a file here and a line in `MODELS`. May import `compute`, `own_parts`,
+`pretrained`, `state` and `seeds`.
 """
 
 from __future__ import annotations
 
 import math
 
+from ofcl.models.backbone import pretrained_model
 from ofcl.models.convnet import ConvNet
 from ofcl.models.generators import ACGAN
 from ofcl.models.mlp import MLP
@@ -25,6 +27,7 @@ from ofcl.models.model import Model, ModelSize
 from ofcl.models.own_models import own_model
 from ofcl.models.resnet import SlimResNet18
 from ofcl.own_parts.lookup import find_part
+from ofcl.pretrained.backbone_names import is_backbone
 
 __all__ = ["ACGAN_NAME", "MODELS", "SMALLEST_SIDE", "Model", "ModelSize", "find_model"]
 
@@ -59,10 +62,12 @@ MODELS: dict[str, Model] = {
 
 
 def find_model(name: str) -> Model:
-    """Finds a model: of this package, of an installed one, by a path to code, or handed over.
+    """Finds a model: of this package, pretrained, of an installed package, by a path, handed over.
 
     Args:
         name: The name that the settings have.
     """
+    if is_backbone(name):
+        return pretrained_model(name)
     part = find_part("model", name, MODELS)
     return part if isinstance(part, Model) else own_model(name, part)

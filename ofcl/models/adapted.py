@@ -27,13 +27,25 @@ class Adapted(nn.Module):
         body: The network; what it returns goes into the head.
         head: The linear layer over the classes.
         draws: Whether the body draws random numbers in training.
+        referred: The names of frozen tensors that can be had again by a name and a checksum; they
+            are never saved (`pretrained/referred.py`).
+        recomputes: Whether the body computes activations again in the backward pass.
     """
 
     dice: Tensor
 
-    def __init__(self, body: nn.Module, head: nn.Linear, draws: bool) -> None:
+    def __init__(
+        self,
+        body: nn.Module,
+        head: nn.Linear,
+        draws: bool,
+        *,
+        referred: frozenset[str] = frozenset(),
+        recomputes: bool = False,
+    ) -> None:
         super().__init__()
         self.body, self.head, self.draws = body, head, draws
+        self.referred, self.recomputes = referred, recomputes
         if draws:
             state = torch.default_generator.get_state()
             self.register_buffer("dice", state.clone())  # not of floats, so it never travels
@@ -74,10 +86,13 @@ class Adapted(nn.Module):
             mode: Whether the network is in training.
         """
         super().train(mode)
-        for module in self.body.modules():
+        if not mode:
+            return self
+        for name, module in self.body.named_modules():
             own = list(module.parameters(recurse=False))
             statistics = getattr(module, "running_mean", None) is not None
-            if mode and statistics and own and not any(p.requires_grad for p in own):
+            still = own and not any(p.requires_grad for p in own)
+            if statistics and (still or f"body.{name}.running_mean" in self.referred):
                 module.eval()
         return self
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ofcl.pretrained.tuning import Tuning
+
 
 @dataclass(frozen=True)
 class ModelSize:
@@ -19,6 +21,7 @@ class ModelSize:
         hidden: The units of the MLP's hidden layer.
         mean: The mean of each channel that images are normalised with.
         std: The standard deviation of each channel that images are normalised with.
+        tuning: How a pretrained network learns; None: as its defaults say.
     """
 
     shape: tuple[int, ...]
@@ -27,6 +30,7 @@ class ModelSize:
     hidden: int = 512
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    tuning: Tuning | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from typing import Any
 from ofcl.errors import OfclError
 from ofcl.own_parts.kinds import HANDED, SETTINGS, installed, is_path
 
+DOWNLOADED = ("timm:", "hf:")
+"""Begins the names of pretrained networks whose weights may be downloaded."""
+
 
 def code_in(values: Mapping[str, Any]) -> dict[str, str]:
     """Lists the names of code that settings have: paths, and parts that were handed over.
@@ -67,6 +70,12 @@ def check_allowed_at_party(values: Mapping[str, Any], allowed: Iterable[str]) ->
         name = values.get(kind)
         if not isinstance(name, str) or name in known:
             continue
+        if name.startswith(DOWNLOADED):
+            raise OfclError(
+                f"the server asks for {kind} = '{name}', a pretrained network that this party has "
+                f"not allowed. To allow it, start this party with --set allow={name}, and say "
+                "where its weights are with --set weights=FILE, unless they come from the hub"
+            )
         if is_path(name) or name.startswith(HANDED) or name in installed(kind):
             raise OfclError(
                 f"the server asks for {kind} = '{name}', which is code that this party has not "

@@ -175,12 +175,12 @@ def _packed(update: Update) -> State:
 
 def _unpacked(state: State, device: torch.device) -> Update:
     """Reads an update that `_packed` has packed."""
-    fields = {name: state[name] for name in ("client", "samples", "sent")}
-    tensors = {
-        name: {key: value.to(device) for key, value in state[name].items()}
+    state_, extras, coded = (
+        {key: value.to(device) for key, value in state[name].items()}
         for name in ("state", "extras", "coded")
-    }
-    return Update(**fields, **tensors, classes=dict(state["classes"]))
+    )
+    classes = dict(state["classes"])
+    return Update(state["client"], state_, state["samples"], classes, extras, state["sent"], coded)
 
 
 def _same(one: Tensors, other: Tensors) -> bool:

@@ -11,7 +11,8 @@ from ofcl.settings.schema import Settings
 AT_PARTY = (
     "dataset", "data_root", "label", "text", "columns", "drop", "image_size", "embedder",
     "test_share", "window", "on_bad", "train_head", "test_head", "train_per_class",
-    "test_per_class", "streams", "task", "test", "idle", "device", "threads", "allow",
+    "test_per_class", "streams", "task", "test", "idle", "device", "threads", "allow", "weights",
+    "tokens",
 )  # fmt: skip
 """Settings that each party of a federation decides for itself: the server never sends them."""
 

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from ofcl.errors import unknown
 from ofcl.own_parts.kinds import installed, is_code
+from ofcl.pretrained.backbone_names import TUNE, is_tune
 from ofcl.settings.files import PROTOCOLS, dataset_preset, method_preset, preset
 
 NAMES = {
@@ -83,7 +84,11 @@ class Settings(BaseModel):
     embedder: str = Field(
         "e5-small-v2",
         description="texts: e5-small-v2, minilm, or a sentence-transformers model or its folder; "
-        "images: efficientnet-lite0, timm:NAME, hf:NAME",
+        "images: efficientnet-lite0, timm:NAME, hf:NAME; tokens:NAME: token ids for a pretrained "
+        "model of texts",
+    )
+    tokens: int = Field(
+        128, ge=2, le=8192, description="texts as token ids (embedder = tokens:NAME): how many"
     )
     features: Literal["standardised", "unit"] = Field(
         "standardised",
@@ -236,13 +241,45 @@ class Settings(BaseModel):
         "bilinear", description="how images that are rotated or shrunk are read"
     )
     noise_std: float = Field(0.1, gt=0, description="vectors: standard deviation of the noise")
-    noise_copies: int = Field(5, ge=1, description="vectors: number of noisy copies")
+    noise_copies: int = Field(
+        5, ge=1, description="vectors and token ids: number of perturbed copies"
+    )
+    hidden_tokens: float = Field(
+        0.15, gt=0, lt=1, description="token ids: share of a text's tokens that a copy hides"
+    )
 
     # Learning
     model: str = Field(
         "auto",
         description="auto: slim-resnet18 for images, mlp for vectors; under strong it is chosen "
-        "for the data: slim-resnet18 or convnet for images, mlp for vectors",
+        "for the data: slim-resnet18 or convnet for images, mlp for vectors; pretrained: "
+        "efficientnet-lite0 or timm:NAME for images, minilm or hf:NAME for texts",
+    )
+    tune: str = Field(
+        "lora",
+        description="the part of a pretrained model that learns: head, lora (adapters), last:N "
+        "(the last N blocks), all; nothing else of it travels or is saved",
+    )
+    lora_rank: int = Field(4, ge=1, le=1024, description="tune = lora: the rank of the adapters")
+    backbone_side: int | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="pretrained models of images: the side to which they resize images; unset: the "
+        "one that they were trained on",
+    )
+    weights: str | None = Field(
+        None,
+        description="pretrained models: the file or folder of the weights; unset: of the package, "
+        "or the hub",
+    )
+    backbone: str | None = Field(
+        None, description="pretrained models: the checksum of the weights; a run fills it in"
+    )
+    recompute: bool = Field(
+        False,
+        description="pretrained models: compute activations again in the backward pass (gradient "
+        "checkpointing); slower, for networks that do not fit into a GPU's memory",
     )
     width: int = Field(
         20, ge=1, description="channels of the first block of slim-resnet18 and convnet"
@@ -488,10 +525,19 @@ class Settings(BaseModel):
         fit = [name for name in start.get("fit", ()) if name not in given]
         return {**start, "fit": fit, **given}
 
-    @field_validator("data_root")
+    @field_validator("tune")
+    @classmethod
+    def _known_tune(cls, value: str) -> str:
+        """Accepts the ways in which a pretrained model learns."""
+        if not is_tune(value):
+            line = f"unknown tune '{value}'; expected {TUNE}"
+            raise PydanticCustomError("unknown_tune", "{line}", {"line": line})
+        return value
+
+    @field_validator("data_root", "weights")
     @classmethod
     def _whole_path(cls, value: str | None) -> str | None:
-        """Makes the data folder absolute, so that a run is resumed from any other folder."""
+        """Makes a path absolute, so that a run is resumed from any other folder."""
         return None if value is None else str(Path(value).expanduser().absolute())
 
     @field_validator("speeds", mode="before")

@@ -1,7 +1,7 @@
 """Perturbations: a sample becomes several slightly different copies, whose predictions differ.
 
 Images have the paper's twelve perturbations. Eight of them move pixels by a homography, so one
-`grid_sample` makes all of these copies. Vectors get Gaussian noise.
+`grid_sample` makes all of these copies. Vectors get Gaussian noise. Of texts, tokens are hidden.
 """
 
 from __future__ import annotations
@@ -182,6 +182,57 @@ class ImageViews(Perturbation):
         moving = [name for name in self.names if name in TURNS or name in WARPS]
         nearest = [n for n in moving if n in TURNS and self.interpolation == "nearest"]
         return {"nearest": nearest, "bilinear": [n for n in moving if n not in nearest]}
+
+
+@dataclass(frozen=True)
+class MaskedCopies(Perturbation):
+    """Copies of texts, as token ids, in which some tokens are hidden.
+
+    A model that is sure of a text is so without a few of its words. The first token of a text,
+    which begins it, and padding are never hidden.
+
+    >>> copies = MaskedCopies(0.5, 2, mask=9)(torch.tensor([[1, 5, 6, 0]]), torch.Generator())
+    >>> copies.shape, copies[:, :, 0].tolist(), copies[:, :, 3].tolist()
+    (torch.Size([2, 1, 4]), [[1], [1]], [[0], [0]])
+
+    Args:
+        share: The share of tokens that is hidden.
+        copies: The number of copies of each text.
+        mask: The token that stands for a hidden one.
+        padding: The token that fills up short texts.
+    """
+
+    share: float = 0.15
+    copies: int = 5
+    mask: int = 0
+    padding: int = 0
+
+    def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """Draws a number from 0 to 1 for each token of a mini-batch.
+
+        Args:
+            shape: The shape of the mini-batch (n, length).
+            generator: The generator to draw from.
+
+        Returns:
+            Uniform numbers (copies, n, length).
+        """
+        drawn = torch.rand(self.copies, *shape, generator=generator)
+        drawn[..., 0] = 1.0
+        return drawn
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Makes copies of texts with hidden tokens.
+
+        Args:
+            x: The token ids (n, length).
+            draws: The numbers that `draw` returned, on the same device.
+
+        Returns:
+            The copies (copies, n, length).
+        """
+        hidden = (draws < self.share) & (x != self.padding)
+        return torch.where(hidden, torch.full_like(x, self.mask), x)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Literal
 
@@ -16,6 +15,7 @@ from ofcl.compute.cuda_graphs import Captured
 from ofcl.compute.devices import to_device
 from ofcl.models.head import grow_head
 from ofcl.models.norm import in_parts
+from ofcl.pretrained.referred import copy_model, load_saved, referred, saved_state
 from ofcl.state import State
 from ofcl.uncertainty.change import Perturbation
 from ofcl.uncertainty.draw_ahead import Draws
@@ -63,8 +63,10 @@ def uncertainty(
 
 
 def _numbers(model: nn.Module) -> list[Tensor]:
-    """Lists the parameters of a model and its buffers of floats, such as running statistics."""
-    return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
+    """Lists the parameters of a model that may change, and its buffers of floats, in order."""
+    known = referred(model)
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return [value for name, value in named if value.is_floating_point() and name not in known]
 
 
 class Scorer:
@@ -99,7 +101,7 @@ class Scorer:
     ) -> None:
         self._learning = model
         frozen = as_of != "current"
-        self.model = copy.deepcopy(model).train(mode == "train") if frozen else model
+        self.model = copy_model(model).train(mode == "train") if frozen else model
         self.score, self._as_of, self._mode, self._lot = score, as_of, mode, lot
         self._draws = Draws(perturb, generator)
         self._device = next(model.parameters()).device
@@ -203,7 +205,7 @@ class Scorer:
     def state(self) -> State:
         """Returns the copy of the model (if none, {}) and the generator, for a checkpoint."""
         return {
-            "model": self.model.state_dict() if self.frozen else {},
+            "model": saved_state(self.model) if self.frozen else {},
             "generator": self._draws.state(),
         }
 
@@ -215,4 +217,4 @@ class Scorer:
         """
         self._draws.load_state(state["generator"])
         if state["model"]:
-            self.model.load_state_dict(state["model"])
+            load_saved(self.model, state["model"])

@@ -4,7 +4,8 @@ import pytest
 from torch import nn
 
 from ofcl import OfclError
-from ofcl.federation.party_side.own_data import open_source, settings_here
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.own_source import settings_here
 from ofcl.federation.terms import Samples, Terms
 from tests.support.federation import SMALL, InProcess, hosted, member
 

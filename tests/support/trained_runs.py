@@ -135,10 +135,23 @@ def stream_of_images(folder):
 
 
 def stream_of_rows(folder):
-    """One client: its standardisation is that of the bundle."""
-    write_rows(folder / "ward-0" / "a.csv", ["pulse", "weight", "diagnosis"], patients(80, 0))
+    """Two clients with numbers of different size: all share one scale."""
+    for client in range(2):
+        rows = [[p * (1 + client), w, d] for p, w, d in patients(80, client)]
+        write_rows(folder / f"ward-{client}" / "a.csv", ["pulse", "weight", "diagnosis"], rows)
     write_rows(folder / "apart" / "t.csv", ["pulse", "weight", "diagnosis"], patients(40, 1))
-    run_streams(folder, 1, {**TABLES, "label": "diagnosis", "window": 20})
+    run_streams(folder, 2, {**TABLES, "label": "diagnosis", "window": 20})
+    return None, folder / "apart"
+
+
+def stream_of_mixed_rows(folder):
+    """Two clients with categories and gaps that are not the same."""
+    names = ["pulse", "weight", "ward", "diagnosis"]
+    for client in range(3):
+        rows = [[p if n % 5 else "", w, "xyz"[(n + client) % 3], d]
+                for n, (p, w, d) in enumerate(patients(60, client))]  # fmt: skip
+        write_rows(folder / (f"ward-{client}" if client < 2 else "apart") / "a.csv", names, rows)
+    run_streams(folder, 2, {**TABLES, "label": "diagnosis", "window": 20})
     return None, folder / "apart"
 
 
@@ -162,6 +175,7 @@ KINDS = {
     "texts": texts,
     "images in streams": stream_of_images,
     "rows in streams": stream_of_rows,
+    "mixed rows in streams": stream_of_mixed_rows,
 }
 """Each makes a run in `run/` of a folder; returns its data with their test part (None: they have
 none), and its test samples apart (None: they are only by name)."""

@@ -8,6 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ofcl.data.files.cell_arrays import Cells
 from ofcl.data.files.cells import has_decimal_comma, is_number
 from ofcl.data.files.column_codes import category_name, is_missing
 
@@ -29,7 +32,7 @@ class ColumnFacts:
         first: Its first cells, as they are.
         some: Its first cells that are not empty.
         present: The number of cells that are not empty.
-        numbers: The number of cells that are numbers.
+        numbers: The number of cells that are numbers, none of them missing.
         gaps: The number of empty cells.
         commas: The number of cells with a decimal comma.
         words: How often each category comes.
@@ -56,18 +59,12 @@ class ColumnFacts:
             cells: The cells.
         """
         self.first += cells[: FIRST - len(self.first)]
-        settled = not self._may_be_identifier() and not self._counts_words
-        if self._most is not None and settled and _all_numbers(cells):
-            self.present += len(cells)
-            self.numbers += len(cells)
-            return
         present = [cell for cell in cells if not is_missing(cell)]
         self.some += present[: GUESS_ROWS - len(self.some)]
         self.present += len(present)
         self.gaps += len(cells) - len(present)
-        numbers = [is_number(cell) for cell in cells]
-        self.numbers += sum(numbers)
-        others = (cell for cell, number in zip(cells, numbers, strict=True) if not number)
+        others = [cell for cell in present if not is_number(cell)]
+        self.numbers += len(present) - len(others)
         self.commas += sum(map(has_decimal_comma, others))
         if not (self._counts_words or self._may_be_identifier()):
             return
@@ -77,6 +74,41 @@ class ColumnFacts:
             self._limit_words()
         if self._may_be_identifier():
             self._look_for_identifier(texts)
+
+    def add_cells(self, cells: Cells) -> None:
+        """Takes in the next cells of the column, each different one once where that is enough.
+
+        Args:
+            cells: The cells.
+        """
+        full = len(self.first) >= FIRST and len(self.some) >= GUESS_ROWS
+        if not full or self._may_be_identifier():
+            self.add(cells.texts())
+            return
+        may_be_numbers = not self._counts_words and self.numbers > self.present / 2
+        numbers = cells.numbers(gaps=True) if may_be_numbers else None
+        if numbers is not None:
+            gaps = int(np.isnan(numbers).sum())
+            self.gaps += gaps
+            self.present += len(cells) - gaps
+            self.numbers += len(cells) - gaps
+            return
+        different, places = cells.different()
+        for cell, count in zip(different, np.bincount(places).tolist(), strict=True):
+            self._add_often(cell, count)
+        self._limit_words()
+
+    def _add_often(self, cell: Any, count: int) -> None:
+        """Takes in a cell that comes several times, when the first cells have been looked at."""
+        missing = is_missing(cell)
+        self.gaps += count * missing
+        self.present += count * (not missing)
+        if is_number(cell):
+            self.numbers += count * (not missing)
+        elif has_decimal_comma(cell):
+            self.commas += count
+        if self._counts_words and not missing:
+            self.words[category_name(cell)] += count
 
     def stop_counting(self) -> None:
         """Counts words no longer: the column is none of categories."""
@@ -126,15 +158,3 @@ class ColumnFacts:
         if self._called_identifier and (self._whole or not self._any_number):
             return True
         return self._whole and self._largest - self._least == self.present - 1
-
-
-def _all_numbers(cells: Sequence[Any]) -> bool:
-    """Says at little cost whether all cells are numbers, none of them missing; False: look again.
-
-    Args:
-        cells: The cells.
-    """
-    try:
-        return not math.isnan(sum(map(float, cells)))  # a missing one makes the sum missing
-    except (TypeError, ValueError, OverflowError):
-        return False

@@ -16,7 +16,7 @@ from ofcl.data.files.cells import (
 )
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.column_facts import FEWEST_ROWS, FIRST, ColumnFacts
-from ofcl.data.files.column_guesses import guess_column
+from ofcl.data.files.column_guesses import Guess, guess_column
 from ofcl.data.files.table_facts import TableFacts
 from ofcl.data.files.whole_table import Table
 from ofcl.data.options import Reading
@@ -134,6 +134,34 @@ def find_meaning(given: Table | TableFacts, how: Reading, *, mixed: bool = False
     if len(lists) == 1:
         return Meaning(label, "list", (lists[0],))
     return _guess_mixed(table, label, rest) if mixed else _guess_plain(table, label, rest)
+
+
+def find_row_meaning(tables: Sequence[Table], named: bool) -> Meaning:
+    """Finds what the columns of streams' first rows are, when it is known that they are rows.
+
+    Args:
+        tables: The rows of each stream, without their labels, all with the same columns.
+        named: Whether the user has named the columns, so that none is left out.
+
+    Raises:
+        OfclError: All columns are empty.
+    """
+    columns = {name: [c for t in tables for c in t.columns[name]] for name in tables[0].columns}
+    facts = TableFacts.of(Table(tables[0].name, columns, []))
+    each = [TableFacts.of(table) for table in tables]
+    guesses = {}
+    for name in columns:
+        guesses[name] = guess_column(facts.facts(name), named=named)
+        # Each stream may number its rows from 1, so that together they are no longer different.
+        if not named and all(one.facts(name).identifies for one in each):
+            guesses[name] = Guess(None, "it looks like an identifier")
+    used = [name for name, guess in guesses.items() if guess.code is not None]
+    if not used:  # columns that seem to number the rows are still better than none
+        used = [name for name in guesses if facts.facts(name).present]
+    left_out = {name: guess.why for name, guess in guesses.items() if name not in used}
+    if not used:
+        raise OfclError(f"{tables[0].name} have no column with a value: {', '.join(columns)}")
+    return _of_columns(facts, "", used, left_out)
 
 
 def _of_columns(

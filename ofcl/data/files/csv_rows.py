@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,33 @@ def csv_rows(
         raise OfclError(f"'{path.name}' is empty")
     first_line, first_text = first
     texts = itertools.chain([first_text], (text for _, text in lines))
+    # Files whose columns are known from elsewhere are the usual ones, with commas.
+    delimiter = "," if header else find_delimiter(first_text)
+    yield from rows_of_lines(path, texts, damage, header, delimiter, first_line)
+
+
+def rows_of_lines(
+    path: Path,
+    texts: Iterable[str],
+    damage: Damage,
+    header: tuple[str, ...] | None,
+    delimiter: str,
+    first_line: int,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the rows in some lines, each with the number of its first line, counted from 1.
+
+    Args:
+        path: The file, for messages.
+        texts: The lines.
+        damage: Rows that cannot be used are reported to it.
+        header: The names of the columns; None: the first row names them.
+        delimiter: The delimiter of the fields.
+        first_line: The number of the first of these lines.
+
+    Raises:
+        OfclError: There is no header, or a quote is not closed.
+    """
     with _long_fields():
-        # Files whose columns are known from elsewhere are the usual ones, with commas.
-        delimiter = "," if header else _delimiter(first_text)
         reader = csv.reader(texts, delimiter=delimiter, strict=True)
         before = first_line - 1
         while True:
@@ -63,7 +87,7 @@ def csv_rows(
             if not any(field.strip() for field in row):
                 continue
             if header is None:
-                header = _header(path, row)
+                header = column_names(path, row)
             elif len(row) != len(header):
                 damage.report(
                     f"'{path.name}', line {line}: {len(row)} fields, but there are "
@@ -86,7 +110,7 @@ def check_column_names(path: Path, names: Sequence[str]) -> None:
         raise OfclError(f"'{path.name}' has two columns of the name '{min(twice)}'")
 
 
-def _header(path: Path, row: list[str]) -> tuple[str, ...]:
+def column_names(path: Path, row: list[str]) -> tuple[str, ...]:
     """Returns the names of the columns in the first row of a CSV file.
 
     Args:
@@ -106,8 +130,12 @@ def _header(path: Path, row: list[str]) -> tuple[str, ...]:
     return names
 
 
-def _delimiter(header: str) -> str:
-    """Chooses the delimiter that cuts the first line of a file into the most names."""
+def find_delimiter(header: str) -> str:
+    """Chooses the delimiter that cuts the first line of a file into the most names.
+
+    Args:
+        header: The first line.
+    """
 
     def count_names(delimiter: str) -> int:
         try:

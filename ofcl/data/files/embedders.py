@@ -13,6 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ofcl.errors import OfclError
+from ofcl.pretrained.hub_access import (
+    check_hub as check_hub,  # embedders of images take it from here
+)
+from ofcl.pretrained.hub_access import is_downloaded
 
 TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 
@@ -20,7 +24,6 @@ TEXT_EXTRA = "install it with: pip install 'ofcl[text]'"
 BATCH_OF_GPU = 32  # texts that are embedded at once
 TOKENS_AT_ONCE = 1024  # of the texts that a CPU embeds at once
 CHARACTERS_OF_TOKEN = 4  # of English texts, about
-SECONDS_FOR_HUB = 5  # after which the hub counts as out of reach
 
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -137,37 +140,6 @@ def batch_size(texts: list[str], most_tokens: int | None) -> int:
     longest = max(map(len, texts), default=0) // CHARACTERS_OF_TOKEN + 1
     tokens = min(longest, most_tokens or longest)
     return min(max(TOKENS_AT_ONCE // tokens, 1), BATCH_OF_GPU)
-
-
-def check_hub() -> None:
-    """Asks the hub once for a sign of life, before a model is downloaded from it.
-
-    The hub's own functions try again and again, file by file, which takes minutes without network.
-
-    Raises:
-        OfclError: There is no answer.
-    """
-    from huggingface_hub import constants, get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=SECONDS_FOR_HUB)
-    except Exception as error:  # of the network, a proxy, or the hub's offline mode
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise OfclError(f"no answer from {constants.ENDPOINT}: {reason}") from None
-
-
-def is_downloaded(model: str) -> bool:
-    """Tells whether a model of the hub is in the hub's cache on this machine.
-
-    Args:
-        model: Its name on the hub.
-    """
-    from huggingface_hub import try_to_load_from_cache
-
-    return any(
-        isinstance(try_to_load_from_cache(model, name), str)
-        for name in ("modules.json", "config.json")
-    )
 
 
 def _fingerprint(folder: Path) -> str:

@@ -9,7 +9,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -59,18 +59,40 @@ def read_lines(path: Path, western: bool = False) -> Iterator[tuple[int, str]]:
                 for number, text in enumerate(texts, 1):
                     yield number, _without_zeros(path.name, number, text)
             return
-        in_utf8 = in_western = False
-        for number, raw in enumerate(file, 1):
-            if western and not in_utf8 and not raw.isascii():
-                in_western = in_western or not _is_utf8(raw)
-                in_utf8 = not in_western
-            if in_western:
-                yield number, _without_zeros(path.name, number, _decode_western(raw))
-            else:
-                yield number, decode_line(path.name, number, raw)
+        yield from decode_lines(path.name, file, western=western)
 
 
-def _is_utf8(raw: bytes) -> bool:
+def decode_lines(
+    name: str, lines: Iterable[bytes], first: int = 1, *, western: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yields lines as texts, each with its number.
+
+    Args:
+        name: The name of the file, for messages.
+        lines: The lines, in UTF-8.
+        first: The number of the first of them.
+        western: Whether they may be in Windows-1252 (Latin-1) instead; see `read_lines`.
+
+    Raises:
+        OfclError: A line is not text.
+    """
+    in_utf8 = in_western = False
+    for number, raw in enumerate(lines, first):
+        if western and not in_utf8 and not raw.isascii():
+            in_western = in_western or not is_utf8(raw)
+            in_utf8 = not in_western
+        if in_western:
+            yield number, _without_zeros(name, number, _decode_western(raw))
+        else:
+            yield number, decode_line(name, number, raw)
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Says whether bytes are a text in UTF-8.
+
+    Args:
+        raw: The bytes.
+    """
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:

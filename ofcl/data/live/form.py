@@ -13,12 +13,15 @@ from torch import Tensor
 
 from ofcl.data.dataset import Dataset
 from ofcl.data.feature_scaling import measure_features, to_length_1
+from ofcl.data.files.cells import read_number
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.embeddings import CHUNK, embed, embed_images
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
+from ofcl.data.live.agreement import Agreement, Row, agree_on
 from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation
+from ofcl.data.token_samples import TokenSamples, makes_tokens
 from ofcl.state import State
 
 MEAN, STD = 0.5, 0.25
@@ -50,10 +53,16 @@ class Form:
         window: The number of first samples from which numbers are standardised; None: numbers are
             used as they are.
         device: The device for the tensors; None: the CPU.
+        tokens: The number of tokens of a text that becomes token ids.
+        weights: The folder of the network whose tokeniser makes them; None: package or hub.
         normalisation: Mean and standard deviation of each channel, by which images are normalised;
             None: those of all live images (`MEAN`, `STD`).
+        named: Whether the user has named the columns of tables, so that none is left out.
         feature_window: The number of first images by whose vectors those of all are standardised;
             None: vectors keep length 1.
+
+    Attributes:
+        agreement: How rows and vectors become a model's input; None: nothing has been agreed on.
     """
 
     def __init__(
@@ -64,28 +73,40 @@ class Form:
         root: Path = Path(),
         window: int | None = None,
         device: torch.device | None = None,
+        tokens: int = 128,
+        weights: str | None = None,
         normalisation: tuple[Sequence[float], Sequence[float]] | None = None,
+        named: bool = False,
         feature_window: int | None = None,
     ) -> None:
         self._pattern, self._normalisation = pattern, normalisation
         self._feature_window = feature_window
         self._embedder_name, self._root, self._device = embedder, root, device
+        self.token_samples: TokenSamples | None = None
+        if makes_tokens(embedder):
+            self.token_samples = TokenSamples(embedder, tokens, weights)
         self._embedder: Embedder | None = None  # found when the first text arrives
-        self._window = window
-        self._standardise: Standardisation | None = None  # once the window is full
+        self._window, self._named = window, named
+        self.agreement: Agreement | None = None
 
-    def check(self, x: Any) -> np.ndarray | str:
+    def check(self, x: Any) -> np.ndarray | str | Row:
         """Brings a sample into the form of the first one; the first one sets the form.
 
         Args:
-            x: A text, numbers, or an image in any of the usual layouts.
+            x: A text, numbers, a row, or an image in any of the usual layouts.
 
         Returns:
-            The text, a vector (float64), or an image (channels, height, width) uint8.
+            The text, a vector (float64), an image (channels, height, width) uint8, or the row as it
+            is; the cells of a row are read when it is known how.
 
         Raises:
             ValueError: The sample has another form, or none at all; the message says what is wrong.
         """
+        if isinstance(x, Row):
+            return self._check_row(x)
+        if self.agreement is not None and self.agreement.codes:
+            columns = ", ".join(self.agreement.columns)
+            raise ValueError(f"no row; expected one with the columns {columns}")
         value = x if isinstance(x, str) else _array(x)
         if isinstance(value, str):
             if not value.strip():
@@ -102,37 +123,78 @@ class Form:
             raise ValueError(f"{_words(pattern)}, but so far it was {_words(self._pattern)}{hint}")
         return value
 
+    def _check_row(self, row: Row) -> np.ndarray | str | Row:
+        """Checks a row by what has been agreed on; without a window, its cells are numbers."""
+        if self._window is None and self.agreement is None:
+            return self.check([read_number(cell, name) for name, cell in row.cells.items()])
+        if self._pattern.kind not in (None, "vector"):
+            raise ValueError(f"a row, but so far it was {_words(self._pattern)}")
+        self._pattern.kind = "vector"
+        if self.agreement is not None:
+            if not self.agreement.columns:
+                raise ValueError(f"a row, but so far it was {_words(self._pattern)}")
+            self._pattern.shape = (len(self.agreement.standardise.mean),)
+            self.agreement.meaning.sample(row.cells)
+        return row
+
+    @property
+    def undecided(self) -> bool:
+        """Whether samples cannot become tensors before there is an agreement."""
+        return (
+            self._window is not None
+            and self.agreement is None
+            and self._pattern.kind in (None, "vector")
+        )
+
+    def window(self, pending: Sequence[Sample]) -> list[Any]:
+        """Returns the first usable samples, from which an agreement is made.
+
+        Args:
+            pending: The samples that have arrived and are in no batch yet.
+        """
+        rows = [sample.x for sample in pending if not sample.problem]
+        return rows[: self._window]
+
+    def window_is_full(self, pending: Sequence[Sample]) -> bool:
+        """Says whether the samples that have arrived are enough for an agreement.
+
+        Args:
+            pending: The samples that have arrived and are in no batch yet.
+        """
+        wanted = (self._window or 1) if self.undecided else 1
+        return len(pending) >= wanted and len(self.window(pending)) >= wanted
+
     def fit(self, pending: Sequence[Sample], ended: bool) -> bool:
-        """Fits the standardisation of numbers as soon as enough samples have arrived.
+        """Makes an agreement of this stream's own samples, if nobody has made one for several.
 
         Args:
             pending: The samples that have arrived and are in no batch yet.
             ended: Whether no more samples will arrive; then one usable sample is enough.
 
         Returns:
-            Whether samples can be turned into tensors; False while the standardisation needs more.
+            Whether samples can be turned into tensors; False while more samples are needed.
         """
-        needed = self.rows_needed
-        if needed is None or self._standardise is not None:
+        if self._embeds_images and self.agreement is None:
+            return self._fit_features(pending, ended)
+        if not self.undecided or self._pattern.kind is None:
+            return True
+        if not self.window_is_full(pending) and not (ended and self.window(pending)):
+            return False
+        self.take(agree_on([self.window(pending)], self._named))
+        return True
+
+    def _fit_features(self, pending: Sequence[Sample], ended: bool) -> bool:
+        """Standardises vectors of images by this stream's first ones; says whether it could."""
+        needed = self._feature_window
+        if needed is None:
             return True
         if len(pending) < needed and not ended:
             return False
-        rows = [sample.x for sample in pending if not sample.problem]
-        if len(rows) < needed and not (ended and rows):
+        images = [sample.x for sample in pending if not sample.problem][:needed]
+        if len(images) < needed and not (ended and images):
             return False
-        window = np.stack(rows[:needed])
-        if self._embeds_images:
-            self._standardise = measure_features(self._features(window))
-        else:
-            self._standardise = Standardisation.of(window.astype(np.float64))
+        self.agreement = Agreement(measure_features(self._features(np.stack(images))))
         return True
-
-    @property
-    def rows_needed(self) -> int | None:
-        """The number of first samples by which all are standardised; None: nothing is."""
-        if self._embeds_images:
-            return self._feature_window
-        return self._window if self._pattern.kind == "vector" else None
 
     def scale_features(self, window: int | None) -> None:
         """Decides anew whether vectors of images are standardised, before any of them is.
@@ -142,31 +204,48 @@ class Form:
         """
         self._feature_window = window
 
+    def take(self, agreement: Agreement) -> None:
+        """Takes over what has been agreed on.
+
+        Args:
+            agreement: How rows and vectors become a model's input.
+        """
+        self.agreement = agreement
+        self._pattern.kind, self._pattern.shape = "vector", (len(agreement.standardise.mean),)
+
     def to_tensor(self, samples: Sequence[Any]) -> Tensor:
         """Turns samples into a model's input (n, …), on the device.
 
         Args:
             samples: Samples that `check` returned.
         """
-        if self._pattern.kind == "text":
-            return torch.from_numpy(self._embed(samples)).to(self._device)
-        x = np.stack(samples)
-        if self._embeds_images:
-            vectors = self._features(x)
-            if self._standardise is not None:
-                vectors = to_length_1(self._standardise)(vectors)
-            return torch.from_numpy(vectors).to(self._device)
-        if self._pattern.kind == "image":
-            return self._normalised(torch.from_numpy(x).to(self._device).float() / 255)
-        if self._standardise is not None:
+        if self._pattern.kind == "image" and not self._embeds_images:
+            x = torch.from_numpy(np.stack(samples)).to(self._device)
+            return self._normalised(x.float() / 255)
+        vectors = self.vectors(samples)
+        if self.agreement is not None and self._embeds_images:
+            vectors = to_length_1(self.agreement.standardise)(vectors)
+        elif self.agreement is not None:
             # A column that hardly varied in the window may later exceed 32 bits: it is clamped.
-            x = np.nan_to_num(self._standardise(x))
-        return torch.from_numpy(x.astype(np.float32)).to(self._device)
+            vectors = np.nan_to_num(self.agreement.standardise(vectors))
+        return torch.from_numpy(vectors.astype(np.float32)).to(self._device)
+
+    def vectors(self, samples: Sequence[Any]) -> np.ndarray:
+        """Turns samples into vectors (n, d) that are not standardised.
+
+        Args:
+            samples: Samples that `check` returned; not images, unless these are embedded.
+        """
+        if self._pattern.kind == "text":
+            return self._embed(samples)
+        if self._embeds_images:
+            return self._features(np.stack(samples))
+        return self.agreement.vectors(samples) if self.agreement is not None else np.stack(samples)
 
     @property
     def standardisation(self) -> Standardisation | None:
         """The standardisation of numbers; None: it is not fitted yet, or there is none."""
-        return self._standardise
+        return self.agreement.standardise if self.agreement is not None else None
 
     def empty_dataset(self, name: str, labels: tuple[str, ...]) -> Dataset:
         """Makes a dataset without samples, from which a model of the right shape can be built.
@@ -176,7 +255,9 @@ class Form:
             labels: The labels that are known so far.
         """
         pixels = self._pattern.kind == "image" and not self._embeds_images
-        kind: Literal["image", "vector"] = "image" if pixels else "vector"
+        kind: Literal["image", "vector", "tokens"] = "image" if pixels else "vector"
+        if self._pattern.kind == "text" and self.token_samples is not None:
+            kind = "tokens"
         shape = self._pattern.shape
         form = None
         if self._pattern.kind == "text":
@@ -211,25 +292,26 @@ class Form:
         return np.concatenate([embed_images(chunk, embedder, self._root) for chunk in chunks])
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the vectors (n, d) of texts."""
+        """Returns the vectors (n, d) of texts, or their token ids."""
+        if self.token_samples is not None:
+            return self.token_samples(texts)
         self._embedder = self._embedder or find_embedder(self._embedder_name)
         return embed(texts, self._embedder, self._root)
 
     def state(self) -> State:
-        """Returns the standardisation, for a checkpoint; None if it is not fitted yet."""
-        fitted = self._standardise
-        if fitted is None:
+        """Returns what has been agreed on, for a checkpoint."""
+        if self.agreement is None:
             return {"mean": None, "scale": None}
-        return {"mean": torch.from_numpy(fitted.mean), "scale": torch.from_numpy(fitted.scale)}
+        return self.agreement.state()
 
     def load_state(self, state: State) -> None:
-        """Takes over a standardisation from a checkpoint.
+        """Takes over an agreement from a checkpoint.
 
         Args:
-            state: The standardisation that `state` returned.
+            state: The agreement that `state` returned.
         """
         if state["mean"] is not None:
-            self._standardise = Standardisation(state["mean"].numpy(), state["scale"].numpy())
+            self.agreement = Agreement.from_state(state)
 
 
 def _array(x: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ and are in no batch yet are kept in the stream's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ofcl.data.files.labels import label_name
+from ofcl.data.live.agreement import Agreement, Row
 from ofcl.data.live.form import Form
 from ofcl.data.live.pending import PendingSamples
 from ofcl.data.live.sample import Feed, Sample, StreamError
@@ -81,13 +82,50 @@ class LiveStream:
         except StreamError as error:
             if not self._waits:
                 raise
-            if str(error) != str(self.damage):
-                self._notices.append(Halted(self._client, str(error)))
-            self.damage = error
+            self._halt(error)
             return False
         if ready:
             self.damage = None
         return ready
+
+    def _halt(self, error: StreamError) -> None:
+        """Notes that the stream waits for its data to be mended; an event says so once."""
+        if str(error) != str(self.damage):
+            self._notices.append(Halted(self._client, str(error)))
+        self.damage = error
+
+    def has_first_samples(self) -> bool:
+        """Takes in samples until there are enough for an agreement, and says whether there are.
+
+        One is enough if samples need no agreement. True also if the stream has ended, or its data
+        are damaged: nobody waits for these.
+        """
+        try:
+            there = self._take_in(lambda: self.form.window_is_full(self._pending.samples))
+        except StreamError as error:
+            if not self._waits:
+                raise
+            self._halt(error)
+            return True
+        if there:
+            self.damage = None
+        return there
+
+    def first_samples(self) -> list[Any]:
+        """Returns the first samples that have arrived, from which an agreement is made."""
+        return self.form.window(self._pending.samples)
+
+    def take(self, agreement: Agreement) -> None:
+        """Takes over what has been agreed on; samples that have arrived are checked again by it.
+
+        Args:
+            agreement: How rows and vectors become a model's input.
+        """
+        self.form.take(agreement)
+        if agreement.columns and "columns" in self.feed.known:
+            self.feed.known["columns"] = agreement.columns
+        self._unchecked = [*self._pending.samples, *self._unchecked]
+        self._pending.replace([])
 
     def next_task(self) -> int | None:
         """Returns the task of the next batch; None when the stream has ended."""
@@ -152,12 +190,12 @@ class LiveStream:
         self.feed.known.update(state["feed"])
         self.form.load_state(state["form"])
         # Samples that were kept of a pipe come again if the feed is a file now.
-        kept = [] if self.feed.rereads else [Sample(*values) for values in state["pending"]]
+        kept = [] if self.feed.rereads else [_sample(values) for values in state["pending"]]
         self._unchecked = []
         self._pending.replace([s if s.problem else self._checked(s) for s in kept])
         self._arrivals, self._ended = None, False
 
-    def _take_in(self) -> bool:
+    def _take_in(self, enough: Callable[[], bool] | None = None) -> bool:
         """Takes in samples that have arrived, and returns what `_collect` returns.
 
         If the feed fails, it is opened again by the next call. A feed that can be reread then
@@ -168,7 +206,7 @@ class LiveStream:
             StreamError: The feed fails, or a sample cannot be used and `on_bad` is `stop`.
         """
         try:
-            return self._collect()
+            return self._collect(enough or self._batch_is_complete)
         except Exception as error:  # of the user's own iterator, a disk, a network
             if self.feed.rereads:
                 self._arrivals, self._unchecked = None, []
@@ -178,14 +216,17 @@ class LiveStream:
             kind = "" if isinstance(error, OfclError) else f"{type(error).__name__}: "
             raise StreamError(f"client {self._client}: its stream failed: {kind}{error}") from error
 
-    def _collect(self) -> bool:
-        """Takes samples from the feed until the next batch is complete, or no more have arrived.
+    def _collect(self, enough: Callable[[], bool]) -> bool:
+        """Takes samples from the feed until there are enough, or no more have arrived.
+
+        Args:
+            enough: Says whether there are: whether the next batch is complete, for example.
 
         Returns:
-            Whether the next batch is complete, or the stream has ended; False: more must arrive.
+            Whether there are enough, or the stream has ended; False: more must arrive.
         """
         self._check()
-        while not self._batch_is_complete():
+        while not enough():
             if self._arrivals is None:
                 self._arrivals = self._opened_feed()
             try:
@@ -237,7 +278,9 @@ class LiveStream:
                 )
             except ValueError as error:
                 where = f"'{sample.source}', " if sample.source else ""
-                problem = f"{where}sample {sample.row + 1}: {error}"
+                place = f"{where}sample {sample.row + 1}"
+                place = sample.x.where if isinstance(sample.x, Row) else place
+                problem = f"{place}: {error}"
         if self._on_bad == "stop":
             raise StreamError(f"client {self._client}: {problem}; --on-bad skip leaves it out")
         return Sample(None, None, None, sample.source, sample.row, problem)
@@ -269,4 +312,12 @@ class LiveStream:
 def _plain(sample: Sample) -> list[Any]:
     """Turns a sample into a list of its fields, with x as a tensor or text, for a checkpoint."""
     x = torch.from_numpy(sample.x) if isinstance(sample.x, np.ndarray) else sample.x
+    if isinstance(x, Row):
+        x = {"cells": dict(x.cells), "where": x.where}
     return [x, sample.label, sample.task, sample.source, sample.row, sample.problem]
+
+
+def _sample(values: list[Any]) -> Sample:
+    """Makes a sample of the list that `_plain` has made."""
+    x, *rest = values
+    return Sample(Row(**x) if isinstance(x, dict) else x, *rest)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ofcl.data.files.arrays import read_arrays
+from ofcl.data.files.cells import read_label
 from ofcl.data.files.columns import Meaning, find_meaning
 from ofcl.data.files.images import UnreadableImage, is_image, read_image
 from ofcl.data.files.json_rows import parse_json_row
@@ -21,6 +22,7 @@ from ofcl.data.files.pixel_depth import UNKNOWN
 from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.text_lines import decode_line
 from ofcl.data.files.whole_table import Table
+from ofcl.data.live.agreement import Row
 from ofcl.data.live.sample import Sample, unusable
 from ofcl.data.options import Damage, Reading
 from ofcl.errors import OfclError
@@ -89,7 +91,7 @@ class SampleReader:
             values = parse_json_row(decode_line(source, row + 1, line))
             columns = {name: [value] for name, value in values.items()}
             meaning = self._meaning(Table(source, columns, [row + 1]))
-            return self._sample_of_row(meaning, values, source, row)
+            return self._sample_of_row(meaning, values, source, row, f"{source}, line {row + 1}")
         except (OfclError, ValueError) as error:
             return unusable(source, row, f"{source}, line {row + 1}: {error}")
 
@@ -143,13 +145,14 @@ class SampleReader:
             if row == len(table):
                 break
             values = {name: column[row] for name, column in table.columns.items()}
+            where = f"'{source}', line {table.lines[row]}"
             try:
-                yield self._sample_of_row(meaning, values, source, row)
+                yield self._sample_of_row(meaning, values, source, row, where)
             except ValueError as error:
-                yield unusable(source, row, f"'{source}', line {table.lines[row]}: {error}")
+                yield unusable(source, row, f"{where}: {error}")
 
     def _sample_of_row(
-        self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int
+        self, meaning: Meaning, values: Mapping[str, Any], source: str, row: int, where: str
     ) -> Sample:
         """Makes a sample of a table's row.
 
@@ -158,11 +161,16 @@ class SampleReader:
             values: The values of the row by column.
             source: The name that the sample gives as its source.
             row: The number of the row, counted from 0.
+            where: The file and the line, for messages.
 
         Raises:
             ValueError: A cell cannot be used.
         """
-        x, label = meaning.read(values)
+        if meaning.kind == "mixed":  # its cells are read when all clients have agreed how
+            x: Any = Row({name: values.get(name) for name in meaning.columns}, where)
+            label = read_label(values.get(meaning.label), meaning.label)
+        else:
+            x, label = meaning.read(values)
         return Sample(x, label, values[self._task] if self._task else None, source, row)
 
     def _read_arrays(self, path: Path, source: str, start: int) -> Iterator[Sample]:
@@ -191,8 +199,11 @@ class SampleReader:
         if "columns" not in known:
             # The column of the tasks is not one of the numbers.
             columns = {n: c for n, c in table.columns.items() if n != self._task}
-            found = find_meaning(Table(table.name, columns, table.lines), self._how)
+            found = find_meaning(Table(table.name, columns, table.lines), self._how, mixed=True)
             known |= {"label": found.label, "kind": found.kind, "columns": found.columns}
+            if found.kind in ("numbers", "mixed"):  # which columns are of use, all rows will say
+                names = [n for n in columns if n and n not in (found.label, *self._how.drop)]
+                known |= {"kind": "mixed", "columns": self._how.columns or tuple(names)}
         meaning = Meaning(known["label"], known["kind"], tuple(known["columns"]))
         for name in (meaning.label, *meaning.columns):
             table.column(name)

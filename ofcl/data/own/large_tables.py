@@ -6,31 +6,26 @@ cells and writes them to a file as numbers. Samples are read from there when the
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ofcl.data.files.cell_arrays import Cells, ListedCells
 from ofcl.data.files.cells import LARGEST, read_label, read_number
-from ofcl.data.files.column_codes import MISSING, ColumnCode
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.column_facts import GUESS_ROWS, ColumnFacts
 from ofcl.data.files.column_guesses import guess_plain
 from ofcl.data.files.columns import Meaning, find_meaning
-from ofcl.data.files.csv_rows import csv_rows
+from ofcl.data.files.csv_pieces import Piece, csv_pieces
 from ofcl.data.files.table_facts import TableFacts
 from ofcl.data.files.tables import table_format
 from ofcl.data.options import Damage, Reading
 from ofcl.data.stored_rows import RowFile, StoredRows
 from ofcl.errors import OfclError
 
-ROWS = 5000  # of a piece
 MOST_WORDS = 100_000  # different words of a column that are kept
-_GAPS = {form(word) for word in MISSING for form in (str, str.upper, str.title)} | {"NaN"}
-
-Piece = tuple[list[int], dict[str, Sequence[str]]]
-"""The lines of some rows in their file, and the cells of these rows by column."""
 
 
 class NotInPieces(OfclError):
@@ -47,19 +42,6 @@ def is_large(path: Path, how: Reading) -> bool:
     return table_format(path) == "csv" and path.stat().st_size > how.in_memory
 
 
-def pieces(path: Path, damage: Damage) -> Iterator[Piece]:
-    """Yields the rows of a CSV file, some at a time.
-
-    Args:
-        path: The file.
-        damage: Rows that cannot be used are reported to it.
-    """
-    rows = csv_rows(path, damage, None)
-    while some := list(itertools.islice(rows, ROWS)):
-        cells = zip(*(row.values() for _, row in some), strict=True)
-        yield [line for line, _ in some], dict(zip(some[0][1], cells, strict=True))
-
-
 def look_through(path: Path) -> TableFacts:
     """Collects facts about all columns of a file: the first pass.
 
@@ -72,11 +54,11 @@ def look_through(path: Path) -> TableFacts:
         OfclError: The file has no rows.
     """
     found: dict[str, ColumnFacts] = {}
-    for _, columns in pieces(path, Damage("skip")):
-        for name, cells in columns.items():
+    for piece in csv_pieces(path, Damage("skip")):
+        for name, cells in piece.columns.items():
             facts = found.setdefault(name, ColumnFacts(name, MOST_WORDS))
             before = len(facts.some)
-            facts.add(cells)
+            facts.add_cells(cells)
             # The first cells decide whether words may be categories.
             if before < GUESS_ROWS <= len(facts.some) and guess_plain(name, facts.some) is not None:
                 facts.stop_counting()
@@ -122,13 +104,13 @@ def store(
     file = RowFile(how.root / "tables", len(columns))
     labels: list[str] = []
     known: dict[str, str] = {}  # each different label is kept once
-    for lines, cells in pieces(path, damage):
+    for piece in csv_pieces(path, damage):
         for name in (meaning.label, *meaning.columns):
-            if name not in cells:
+            if name not in piece.columns:
                 raise OfclError(f"'{path.name}' has no column '{name}'")
-        kept = _read_piece(path.name, meaning, readers, lines, cells, damage)
-        file.append(kept[0])
-        labels += [known.setdefault(label, label) for label in kept[1]]
+        numbers, found = _read_piece(path.name, meaning, readers, piece, damage)
+        file.append(numbers)
+        labels += [known.setdefault(label, label) for label in found]
     words = tuple(tuple(reader.words) for reader in readers)
     return StoredRows(file, np.arange(file.rows), words), labels
 
@@ -137,20 +119,23 @@ def _read_piece(
     name: str,
     meaning: Meaning,
     readers: Sequence[_ColumnReader],
-    lines: Sequence[int],
-    cells: Mapping[str, Sequence[str]],
+    piece: Piece,
     damage: Damage,
 ) -> tuple[np.ndarray, list[str]]:
     """Reads the rows of a piece; returns their numbers and labels, without damaged rows."""
+    cells = piece.columns
     try:
-        labels = [read_label(cell, meaning.label) for cell in cells[meaning.label]]
-        return np.stack([reader.read(cells[reader.code.name]) for reader in readers], 1), labels
+        words, places = cells[meaning.label].different()
+        names = [read_label(word, meaning.label) for word in words]
+        numbers = np.stack([reader.read(cells[reader.code.name]) for reader in readers], 1)
+        return numbers, [names[place] for place in places.tolist()]
     except ValueError:  # some row is damaged: row by row
+        texts = {column: cells[column].texts() for column in (meaning.label, *meaning.columns)}
         kept, labels = [], []
-        for place, line in enumerate(lines):
+        for place, line in enumerate(piece.lines):
             try:
-                row = [reader.read([cells[reader.code.name][place]])[0] for reader in readers]
-                labels.append(read_label(cells[meaning.label][place], meaning.label))
+                row = [reader.read_one(texts[reader.code.name][place]) for reader in readers]
+                labels.append(read_label(texts[meaning.label][place], meaning.label))
                 kept.append(row)
             except ValueError as error:
                 damage.report(f"'{name}', line {line}: {error}")
@@ -170,7 +155,7 @@ class _ColumnReader:
         self.words: dict[str, int] = {}
         self._known: dict[str, float] = {}  # cells that were read before
 
-    def read(self, cells: Sequence[str]) -> np.ndarray:
+    def read(self, cells: Cells) -> np.ndarray:
         """Reads cells; NaN stands for an empty one.
 
         Args:
@@ -179,23 +164,36 @@ class _ColumnReader:
         Raises:
             ValueError: A cell cannot be used; the message says why.
         """
-        if self.code.kind == "number" and self.code.decimal == ".":
-            if (numbers := self._numbers(cells)) is not None:
+        if self.code.kind == "number":
+            if self.code.decimal == "." and (numbers := self._numbers(cells)) is not None:
                 return numbers
-        elif len(self._known) > MOST_WORDS:
+            return np.array([self._cell(cell) for cell in cells.texts()], dtype=np.float64)
+        if len(self._known) > MOST_WORDS:
             self._known.clear()
-        return np.array([self._cell(cell) for cell in cells], dtype=np.float64)
+        different, places = cells.different()
+        found: np.ndarray = np.array([self._cell(cell) for cell in different], dtype=np.float64)
+        looked_up: np.ndarray = found[places]
+        return looked_up
 
-    def _numbers(self, cells: Sequence[str]) -> np.ndarray | None:
+    def read_one(self, cell: str) -> float:
+        """Reads one cell; NaN stands for an empty one.
+
+        Args:
+            cell: The cell.
+
+        Raises:
+            ValueError: The cell cannot be used; the message says why.
+        """
+        return float(self.read(ListedCells([cell]))[0])
+
+    def _numbers(self, cells: Cells) -> np.ndarray | None:
         """Reads numbers at little cost; None: a cell needs a closer look."""
-        try:
-            if self._plain:
-                numbers = np.array(list(map(float, cells)))
-                return numbers if (np.abs(numbers) <= LARGEST).all() else None
-            numbers = np.array([np.nan if c in _GAPS else float(c) for c in cells])
-        except ValueError:
+        numbers = cells.numbers(gaps=not self._plain)
+        if numbers is None:
             return None
-        return numbers if not (np.abs(numbers) > LARGEST).any() else None
+        size = np.abs(numbers)
+        fits = (size <= LARGEST).all() if self._plain else not (size > LARGEST).any()
+        return numbers if fits else None
 
     def _cell(self, cell: str) -> float:
         """Reads a cell; one that was read before is looked up."""

@@ -2,7 +2,10 @@
 
 participation       starts a party: one function below `ofcl federation client`
 member              answers the server's messages
-own_data            the party's dataset or stream, and the client that learns from it
+own_data            opens the dataset or stream that the party has named
+own_source          the contract of both, and what they are made with
+own_dataset         the party's dataset, and the client that learns from it
+own_stream          the party's stream, and the client that learns from it
 kept_models         the models that the party keeps, and `model_files`, where they are
 benefit             whether taking part helps: the models compared on the party's test data
 party_policy        the limits that the party sets to every run

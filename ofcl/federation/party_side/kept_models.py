@@ -24,7 +24,7 @@ from ofcl.engines.rejection import Rejected, check_tensors
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.benefit import Comparison, ModelName
 from ofcl.federation.party_side.model_files import delete_models, write_model
-from ofcl.federation.party_side.own_data import OwnClient
+from ofcl.federation.party_side.own_source import OwnClient
 from ofcl.methods.accompanied import Accompanied
 from ofcl.models.head import width
 from ofcl.privacy import epsilon

@@ -21,7 +21,7 @@ from ofcl.errors import OfclError
 from ofcl.federation.party_side.audit import Audit
 from ofcl.federation.party_side.kept_models import Keep, KeptModels
 from ofcl.federation.party_side.ledger import Ledger
-from ofcl.federation.party_side.own_data import Source, Unnamed
+from ofcl.federation.party_side.own_source import Source, Unnamed
 from ofcl.federation.party_side.party_policy import Policy
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms

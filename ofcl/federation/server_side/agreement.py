@@ -15,6 +15,7 @@ from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
 from ofcl.errors import OfclError
 from ofcl.federation.image_vectors import agreed_scaling
 from ofcl.federation.terms import Introduction, Samples, agree, unpack_samples
+from ofcl.pretrained.tokens import TOKENS, find_tokeniser
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 
@@ -123,5 +124,10 @@ def sample_form(samples: Samples, dataset: Dataset, settings: Settings) -> Sampl
         # Parties of an earlier version tell of embedded images the vectors alone.
         form = dataset.sample_form
         return replace(form, by_parties=True) if isinstance(form, VectorForm) else form
+    if samples.kind == "tokens":
+        name = samples.embedder.partition(" (")[0].removeprefix(TOKENS)
+        known = find_tokeniser(settings.model, settings.weights)
+        embedder = Embedder(name, tokens=samples.shape[0], version=known.checksum)
+        return TextForm(embedder, samples.shape[0], as_tokens=True)
     embedder = EMBEDDERS.get(samples.embedder, Embedder(samples.embedder))
     return TextForm(embedder, samples.shape[0])

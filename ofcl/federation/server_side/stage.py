@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ofcl.assembly.checks import check_run, check_settings
+from ofcl.assembly.describe_backbone import describe_backbone
 from ofcl.assembly.make_client import fewest_in_sum
 from ofcl.assembly.make_server import build_coded_models, build_server
 from ofcl.assembly.participants import Participants, form_of
@@ -109,15 +110,17 @@ class FederationStage:
         def report(client: int, what: str) -> None:
             hooks.tell(f"{names[client]}: {what}")
 
+        server = build_server(rounds, dataset, report)
         participants = Participants(
             settings=settings,
             clients=[],
-            server=build_server(rounds, dataset, report),
+            server=server,
+            backbone=describe_backbone(settings, server),
             vocabulary=vocabulary,
             warnings=[],
             batches=None,
             sample_form=lambda: sample_form(samples, dataset, settings),
-            pattern=Pattern(samples.kind, samples.shape),
+            pattern=Pattern("text" if samples.kind == "tokens" else samples.kind, samples.shape),
             form=form_of(dataset),
             agreed={"run": agreement.run, "base": agreement.base, "samples": asdict(samples)},
         )

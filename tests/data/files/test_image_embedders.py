@@ -18,7 +18,8 @@ from ofcl.data.files.image_embedders import (
     load_image_embedder,
 )
 from ofcl.data.image_features import ImageFeatures
-from ofcl.federation.party_side.own_data import embedder_name, open_source
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.own_source import embedder_name
 from ofcl.federation.terms import Introduction, agree
 from tests.support.embedded_images import TINY, weights_file
 

@@ -8,17 +8,18 @@ import pytest
 import torch
 
 import ofcl
+from ofcl.data.files import csv_pieces
 from ofcl.data.loading import load_dataset, read_raw
 from ofcl.data.options import Reading
-from ofcl.data.own import large_tables
 from ofcl.data.stored_rows import StoredSamples
 from ofcl.errors import OfclError
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a piece have 64 rows, so that small files have many."""
-    monkeypatch.setattr(large_tables, "ROWS", 64)
+    """Lets a piece have 64 rows or 4 kB, so that small files have many."""
+    monkeypatch.setattr(csv_pieces, "ROWS", 64)
+    monkeypatch.setattr(csv_pieces, "BLOCK", 4096)
 
 
 def mixed_rows(rows: int) -> list[str]:

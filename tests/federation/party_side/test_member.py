@@ -10,7 +10,8 @@ from ofcl.aggregation import fedavg, weighted_fedavg
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Evaluated
-from ofcl.federation.party_side.own_data import open_source, settings_here
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.own_source import settings_here
 from ofcl.federation.setup.organiser import create
 from ofcl.federation.terms import (
     Terms,

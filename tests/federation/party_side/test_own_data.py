@@ -152,5 +152,6 @@ def test_a_forgotten_row_of_a_table_is_in_no_file(tmp_path):
     list(run)
     (state,) = (tmp_path / "hospital-a" / "runs").iterdir()
     saved = load_checkpoint(state, pytest.fail).state["client"]
-    assert sorted(saved["stream"]["form"]) == ["mean", "scale"]
+    assert sorted(saved["stream"]["form"]) == ["codes", "columns", "count", "mean", "scale"]
+    assert saved["stream"]["form"]["codes"] == []
     assert saved["stream"]["form"]["mean"].shape == (2,)
