@@ -21,7 +21,8 @@ from tests.support.deployment import (
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 pytestmark = pytest.mark.xdist_group("deployment")  # two cores are not many for two federations
 
-BUFFERED = {**LONG, "rounds": "buffered", "buffer": 1, "q": 3, "compress": "int8"}
+BUFFERED = {**LONG, "rounds": "buffered", "buffer": 1, "limit": 12, "compress": "int8",
+            "closing_round": "end"}  # fmt: skip
 
 
 def arrivals_so_far(out):
@@ -77,4 +78,4 @@ def test_a_frozen_party_holds_up_nobody_and_counts_when_it_is_back(tmp_path):
     result = RunDirectory(out).result()
     print(f"A {result.A:.1f}, undisturbed {undisturbed.result().A:.1f}")
     # Which update comes when depends on how busy the machine is; chance would be 33.
-    assert abs(result.A - undisturbed.result().A) <= 6.0
+    assert result.A >= undisturbed.result().A - 4.0
