@@ -16,12 +16,14 @@ from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
+from ofcl.federation.server_side.alias_table import load_aliases
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import ServerFolder, load_server
+from ofcl.federation.setup.organiser import ensure_signing_key
 from ofcl.federation.transport_choice import open_transport
 from ofcl.settings import files as settings_files
 from ofcl.settings.schema import Settings
@@ -86,10 +88,17 @@ def start(
             made = _settings(here, settings, set_ or [])
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
+        if remark := ensure_signing_key(folder):
+            warn(remark)
         transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
         with contextlib.closing(transport):
             stage = FederationStage(
-                here.federation, folder, transport, readmitted=_known(here, readmit), back=back
+                here.federation,
+                folder,
+                transport,
+                readmitted=_known(here, readmit),
+                back=back,
+                aliases=load_aliases(folder),
             )
             if last is not None:
                 run = Run.resume(path, tell=say, stage=stage)

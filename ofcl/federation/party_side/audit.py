@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ofcl.errors import OfclError
 from ofcl.state import Flat, State, flatten, nbytes
 
 FILE = "audit.jsonl"
@@ -65,6 +66,9 @@ class Audit:
         Args:
             message: The message that is about to leave.
             **about: Further entries of the line: the kind of message, the run, the exchange.
+
+        Raises:
+            OfclError: If it cannot be written: then the message must not leave.
         """
         fields = fields_of(message)
         line = {
@@ -73,7 +77,14 @@ class Audit:
             "bytes": sum(field["bytes"] for field in fields),
             "fields": fields,
         }
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OfclError(
+                f"the audit file cannot be written ({error}), and nothing leaves this party "
+                f"without it. Make '{self._path}' a file that this account can write to, on a "
+                "disk with room; the party goes on by itself"
+            ) from None

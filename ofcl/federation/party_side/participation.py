@@ -12,6 +12,7 @@ from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import load_policy
 from ofcl.federation.setup.folders import PartyFolder
+from ofcl.federation.signing import Verifier
 from ofcl.federation.transport_choice import make_connection
 from ofcl.secure_sum.identity import Identity
 from ofcl.state import State
@@ -60,6 +61,7 @@ def take_part(
             party.
     """
     address = address or party.server
+    verifier = Verifier.of_folder(party.folder, party.party)
     with party.used():
         if seal is not None:
             seal_saved(party.folder / RUNS, seal, tell)
@@ -87,7 +89,7 @@ def take_part(
             party, address, insecure=insecure, tell=tell, leaving=leaving
         ) as connection:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
-            connection.serve(member.answer, member.failed)
+            connection.serve(lambda message: member.answer(verifier.opened(message)), member.failed)
 
 
 def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:
