@@ -65,7 +65,11 @@ def federate_buffered(engine: BufferedEngine, server: Server, late: LateUpdates)
         elif not late.empty:  # every stream has ended
             yield _round(server, late)
         elif between := engine.between_tasks():
-            yield end_task(engine, server, between)
+            event = end_task(engine, server, between)
+            if isinstance(event, Round):  # all of them have taken the new model
+                for client in between:
+                    late.hand_to(client, server.model, server.round)
+            yield event
         else:
             return
 

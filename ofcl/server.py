@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -159,6 +159,13 @@ class Server:
         if self.steps is not None:
             return self.steps.nbytes
         return nbytes(updates[0].state) if updates else 0
+
+    def handing(self) -> Callable[[int], None] | None:
+        """Gives the function that notes who takes the global model now; None: rounds wait."""
+        late = self.late
+        if late is None:
+            return None
+        return lambda client: late.hand_to(client, self.model, self.round)
 
     def go_back(self) -> int | None:
         """Takes an earlier global model instead of the newest one.

@@ -10,8 +10,10 @@ from ofcl.engines.local import LocalEngine
 from ofcl.events import Arrived, Round
 from ofcl.safeguards.late_updates import LateUpdates
 from ofcl.server import Server
+from ofcl.storage.run_directory import RunDirectory
 from ofcl.update import Update
 from tests.conftest import TINY
+from tests.support.commands import Command, in_one_process
 from tests.support.remote import assert_same
 
 BUFFERED = {**TINY, "method": "er", "clients": 3, "rounds": "buffered", "buffer": 2}
@@ -117,6 +119,8 @@ def test_a_run_that_is_stopped_after_any_event_ends_as_if_it_had_not_been(tmp_pa
     ({"buffer": 4}, "lower buffer"),
     ({"speeds": [1.0, 2.0]}, "expected 3"),
     ({"speeds": [1.0, 2.0, 0.0]}, "above 0"),
+    ({"speeds": [1.0, 2.0, 3.0], "engine": "flower-sim"}, "have their own speeds"),
+    ({"round_timeout": 5.0}, "nobody is waited for"),
     ({"dropout": 0.5}, "speeds makes some of them slow"),
     ({"rounds": "waiting", "speeds": [1.0, 2.0, 3.0], "buffer": 2}, "would do nothing"),
 ])  # fmt: skip
@@ -129,3 +133,21 @@ def test_an_engine_that_cannot_answer_one_by_one_is_refused():
     server = Server(model(0.0), late=LateUpdates(2, 0.5, 0))
     with pytest.raises(OfclError, match="one by one"):
         loop_of(object(), server)
+
+
+@in_one_process
+def test_a_recorded_run_is_computed_again_by_a_command(tmp_path):
+    changes = {**BUFFERED, "dataset": "digits", "model": "mlp", "limit": 4}
+    first = Run(make_settings({**changes, "speeds": [1.0, 3.0, 10.0]}), out=tmp_path / "first")
+    list(first)
+    replay = ("run", "--replay", tmp_path / "first", "--out", tmp_path / "again", "-q")
+    code, _, err = Command(*replay).wait()
+    assert code == 0, err
+    again = RunDirectory(tmp_path / "again")
+    assert [e["client"] for e in again.events() if e["event"] == "arrived"] == arrivals_of(
+        first.events
+    )
+    assert again.result().A == first.result().A
+    code, _, err = Command(*replay, "--seeds", "0,1").wait()
+    assert code != 0
+    assert "leave --seeds out" in err

@@ -11,6 +11,7 @@
     inheritance       settings that a run takes over, and those that must be the same
     take_over         gives clients, server, dataset and streams what the start has
     earlier_tests     the test data of earlier runs
+    replaying         a recorded run of buffered rounds, to be computed again on one machine
     checks            what cannot work is refused, in one place
     make_learner, make_client, make_server    the parts of a run from its settings
     make_bundle       the bundle of a run's model; `versions`: what it was made with

@@ -40,6 +40,7 @@ def dataset_participants(
     elsewhere: bool = False,
     start: Start | None = None,
     again: bool = False,
+    bounded: bool = False,
 ) -> Participants:
     """Prepares the clients and the server of a run over a dataset.
 
@@ -51,6 +52,7 @@ def dataset_participants(
             then only the server is made here.
         start: The earlier run or model that this run goes on from (`--from`); None: it begins anew.
         again: Whether this run itself was stopped and is resumed, with or without a `start`.
+        bounded: Whether the server bounds updates, as it does between parties.
     """
     check_settings(settings)
     if start is not None:
@@ -76,7 +78,7 @@ def dataset_participants(
         )
         return _going_on(settings, dataset, shares, earlier, warnings, fingerprint)
     make = client_maker(settings, dataset, shares)
-    server = build_server(settings, dataset)
+    server = build_server(settings, dataset, (lambda client, what: None) if bounded else None)
     return Participants(
         settings=settings,
         clients=[] if elsewhere else [make(number) for number in range(len(shares))],

@@ -17,6 +17,7 @@ from ofcl.assembly.dataset_clients import ClientFactory, dataset_participants, s
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.make_server import build_coded_models
 from ofcl.assembly.participants import Participants
+from ofcl.assembly.replaying import Replay
 from ofcl.assembly.start import Start
 from ofcl.assembly.stream_clients import TestSamples, stream_participants
 from ofcl.data.dataset import Dataset
@@ -89,6 +90,7 @@ class LocalStage:
         test: Samples to test on, for streams.
         load: Loads the dataset that the settings name; None: a new loader.
         start: What the run goes on from; None: it begins anew.
+        replay: The recorded run that is computed again, in the order of its arrivals; None: none.
     """
 
     dataset: Dataset | None = None
@@ -96,6 +98,7 @@ class LocalStage:
     test: TestSamples = ()
     load: Loader | None = None
     start: Start | None = None
+    replay: Replay | None = None
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
         """Builds the clients, the server and the local engine.
@@ -113,7 +116,12 @@ class LocalStage:
             load = self.load or Loader(tell=hooks.tell)
             again = known is not None
             participants = dataset_participants(
-                settings, self.dataset, load, start=self.start, again=again
+                settings,
+                self.dataset,
+                load,
+                start=self.start,
+                again=again,
+                bounded=self.replay is not None and self.replay.bounded,
             )
         settings = participants.settings
         begun = [client.learned > 0 for client in participants.clients]  # in an earlier run
@@ -124,6 +132,8 @@ class LocalStage:
             pause=hooks.pause,
             events=participants.events,
             speeds=settings.speeds,
+            arrivals=self.replay.arrivals if self.replay is not None else (),
+            apart=self.replay is not None and self.replay.apart,
         )
         return Prepared(participants, engine)
 
@@ -178,6 +188,7 @@ class SimulationStage:
             Simulation(settings.clients, self._folder, make, settings.ray),
             run=CLIENTS_RUN,
             coded=build_coded_models(settings, participants.server),
+            handed=participants.server.handing(),
             save=hooks.save,
         )
         return Prepared(participants, engine)

@@ -10,6 +10,8 @@ import typer
 
 from ofcl.assembly.dealing import Loader
 from ofcl.assembly.going_on import make_continued
+from ofcl.assembly.replaying import read_replay
+from ofcl.assembly.stages import LocalStage
 from ofcl.assembly.stream_remarks import find_late_files
 from ofcl.cli.progress import track as track_progress
 from ofcl.cli.run_loop import drive
@@ -125,6 +127,10 @@ def run(
             "--set", help="Any setting as key=value; may be repeated (ofcl list settings)."
         ),
     ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(help="Compute a recorded run of buffered rounds again (its directory)."),
+    ] = None,
     track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -141,11 +147,15 @@ def run(
         "test": test, "idle": idle, "streams": stream or None, "engine": engine,
         "joint": joint or None, "start": start,
     }  # fmt: skip
-    made, begun = make_continued(
-        settings_files.load_settings(settings) if settings else {},
-        {name: value for name, value in named.items() if value is not None},
-        dict(map(settings_files.parse_override, set_ or [])),
-    )
+    stated = {
+        **(settings_files.load_settings(settings) if settings else {}),
+        **{name: value for name, value in named.items() if value is not None},
+        **dict(map(settings_files.parse_override, set_ or [])),
+    }
+    recorded = read_replay(replay) if replay is not None else None
+    if recorded is not None and seeds is not None:
+        raise OfclError("--replay computes one recorded run again; leave --seeds out")
+    made, begun = make_continued(stated if recorded is None else recorded.values(stated))
     check_trackers(track or ())
     if made.streams:
         say(f"waiting for the first sample of {', '.join(made.streams)}")
@@ -157,7 +167,8 @@ def run(
     if jobs > 1:
         raise OfclError(f"--jobs {jobs} is for several runs: --seeds 0,1,2")
     load = Loader(track_progress, say)
-    started = Run(made, out=out or default_out(made), load=load, start=begun)
+    stage = LocalStage(load=load, replay=recorded) if recorded is not None else None
+    started = Run(made, out=out or default_out(made), load=load, start=begun, stage=stage)
     tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
 
 

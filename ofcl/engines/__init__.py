@@ -6,6 +6,7 @@ remote      clients elsewhere, by requests and replies (`messages`) over a `Chan
 channel     carries requests and replies; the seam to a network
 standing    where each client of a run stands, and the next request to it
 intake      reads answers: the gate, the quarantine, what a client told before
+in_flight   buffered rounds: requests that clients work on while others go on
 coded_models  which model each client has, so that steps can be sent and differences read
 responder   answers requests for one client, wherever it runs, and saves its state first
 gate        checks every answer before the server does anything with it

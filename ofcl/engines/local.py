@@ -11,6 +11,7 @@ from ofcl.compute.devices import Lanes
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import StreamError
 from ofcl.engines.outcomes import Outcomes
+from ofcl.errors import OfclError
 from ofcl.events import Event, from_json, to_json
 from ofcl.methods.stacked import MOST, Stack, stackable
 from ofcl.state import State, Tensors
@@ -84,7 +85,9 @@ class LocalEngine:
         events: Events that are yielded before those of the clients.
         speeds: Buffered rounds: how long a mini-batch takes each client; default: all alike.
         arrivals: Buffered rounds: the order in which clients arrive, as another run has recorded
-            it; default: by their speeds.
+            it; default, and when it is used up: by their speeds.
+        apart: Whether every client takes its gradient steps by itself, as clients in processes of
+            their own do: the results are theirs, bit for bit.
     """
 
     def __init__(
@@ -97,10 +100,11 @@ class LocalEngine:
         events: Sequence[Event] = (),
         speeds: Sequence[float] = (),
         arrivals: Sequence[int] = (),
+        apart: bool = False,
     ) -> None:
         self._clients = list(clients)
         self._speeds = list(speeds) or [1.0] * len(self._clients)
-        self._arrivals, self._arrived = list(arrivals), 0
+        self._arrivals, self._apart = list(arrivals), apart
         self.clients = len(self._clients)
         self._starts = {number: start for number, start in enumerate(starts) if start > 0}
         self._patience, self._pause = patience, pause
@@ -184,7 +188,7 @@ class LocalEngine:
                 event = client.end_task(global_model)
             self._notice(client)
             self._events += [event, *composition] if event is not None else []
-        if len(learning) > 1 and group.stack is not None:
+        if len(learning) > 1 and group.stack is not None and not self._apart:
             outcomes = learn_together(learning, group.stack)
             for client in learning:
                 self._notice(client)
@@ -311,8 +315,12 @@ class LocalEngine:
         if not waiting:
             return None
         if self._arrivals:
-            self._arrived += 1
-            return self._arrivals[self._arrived - 1]
+            if not self._clients[self._arrivals[0]].waiting:
+                raise OfclError(
+                    f"the order of arrivals is of another run: client {self._arrivals[0]} is next, "
+                    "and has not come to a communication point; give that run's settings and data"
+                )
+            return self._arrivals.pop(0)
         return min(waiting, key=lambda c: (c.learned * self._speeds[c.number], c.number)).number
 
     def answer(self, global_model: Tensors, client: int) -> None:
@@ -352,6 +360,8 @@ class LocalEngine:
             "asleep": sorted(self._starts),
             "turn": self._turn,
             "untold": [to_json(event) for event in self._events],
+            "arrivals": list(self._arrivals),
+            "apart": self._apart,
         }
 
     def load_state(self, state: State) -> None:
@@ -364,4 +374,6 @@ class LocalEngine:
             client.load_state(saved)
         self._starts = {n: start for n, start in self._starts.items() if n in state["asleep"]}
         self._turn = int(state["turn"])
+        self._arrivals = list(state.get("arrivals", []))
+        self._apart = bool(state.get("apart", False))
         self._events = [from_json(event) for event in state["untold"]]

@@ -15,9 +15,10 @@ import torch
 
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.vocabulary import Vocabulary
-from ofcl.engines.channel import Channel
+from ofcl.engines.channel import ArrivalChannel, Channel
 from ofcl.engines.coded_models import CodedModels
 from ofcl.engines.gate import Gate
+from ofcl.engines.in_flight import InFlight
 from ofcl.engines.intake import Intake
 from ofcl.engines.messages import (
     Reply,
@@ -59,6 +60,8 @@ class RemoteEngine:
             asked for ever.
         readmitted: Clients that are let in again although a checkpoint has them in quarantine.
         watch: Is given, after every exchange, the mean losses that clients tell of it.
+        handed: With buffered rounds (`ofcl.buffered`): is told the number of each client that is to
+            take the global model. None: rounds wait for clients.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -81,6 +84,7 @@ class RemoteEngine:
         quarantine: Quarantine | None = None,
         readmitted: Collection[int] = (),
         watch: Callable[[Sequence[float]], None] = lambda losses: None,
+        handed: Callable[[int], None] | None = None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
@@ -100,13 +104,16 @@ class RemoteEngine:
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
         self._readmitted, self._watch, self._coded = readmitted, watch, coded
+        self._losses: dict[int, float] = {}  # buffered rounds: the newest of each client
+        self._in_flight = self._flights(handed) if handed is not None else None
         self._leave_out_gone()
 
     def learn(self, global_model: Tensors) -> Iterator[Event]:
         """Lets clients learn up to their next communication point, or to their streams' end.
 
-        Returns when every client has come so far, or when enough clients for a round wait. Clients
-        that have not answered by then are asked again in the next call.
+        Returns when every client has come so far, or when enough clients for a round wait; with
+        buffered rounds, one client is enough. Clients that have not answered by then are asked
+        again in the next call; with buffered rounds, they go on meanwhile.
 
         Args:
             global_model: The global model, which every request carries.
@@ -117,7 +124,10 @@ class RemoteEngine:
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
         self._outputs = width(global_model)
-        yield from self._exchanges(global_model)
+        if self._in_flight is not None:
+            yield from self._arrivals(global_model, self._in_flight)
+        else:
+            yield from self._exchanges(global_model)
         if self._standing.all_finished:
             self._hand_out_final(global_model)
             yield from self._take_events()
@@ -135,6 +145,51 @@ class RemoteEngine:
                 self._waited_for = []
                 return
             self._tell_absent(absent)
+
+    def _flights(self, handed: Callable[[int], None]) -> InFlight:
+        """Makes what keeps the requests of buffered rounds."""
+        if not isinstance(self._channel, ArrivalChannel):
+            raise OfclError("rounds = 'buffered' needs a channel that waits for no client")
+        return InFlight(self._channel, self._standing, self._intake, self._coded, handed)
+
+    def _arrivals(self, global_model: Tensors, in_flight: InFlight) -> Iterator[Event]:
+        """Lets clients learn, each at its own pace, until one has arrived; yields their events."""
+        while learning := self._standing.at("learning"):
+            in_flight.depart(learning, global_model)
+            if in_flight.unsaved:
+                self._save()
+            before, wait = dict(global_model), not self.waiting()
+            replies = in_flight.land(wait=wait)
+            for reply in replies:
+                self._note(reply)
+                for loss in _loss_of(reply):
+                    self._losses[reply.client] = loss
+            if replies or wait:  # one client alone cannot say that a model is spoilt
+                self._watch(list(self._losses.values()) if replies else [])
+            if any(global_model[name] is not before[name] for name in before):
+                in_flight.recall()
+                self._losses = {}
+            self._leave_out_gone()
+            yield from self._take_events()
+            if self.waiting():
+                return
+
+    def next_arrival(self) -> int | None:
+        """Gives the number of the client that has arrived first, of those that wait; None: none."""
+        arrived = self._in_flight.arrived if self._in_flight is not None else []
+        return next((k for k in arrived if self._standing.status[k] == "waiting"), None)
+
+    def answer(self, global_model: Tensors, client: int) -> None:
+        """Lets one client take the global model and learn on; its next request tells it so.
+
+        Args:
+            global_model: Not used here: `learn` sends it with the next request.
+            client: The number of the client.
+        """
+        assert self._in_flight is not None
+        self._in_flight.arrived = [k for k in self._in_flight.arrived if k != client]
+        if self._standing.status[client] == "waiting":  # else it is gone
+            self._go_on(client, "take")
 
     def _tell_absent(self, absent: list[int]) -> None:
         """Tells the user which clients are absent, unless it has told so last."""
@@ -341,9 +396,13 @@ class RemoteEngine:
             if client in clients:
                 self._standing.next_step(client, "take")
         for client in self.waiting():
-            self._standing.next_step(client, "take" if client in clients else "go-on")
-            self._standing.status[client] = "learning"
-            self._updates.pop(client, None)
+            self._go_on(client, "take" if client in clients else "go-on")
+
+    def _go_on(self, client: int, step: Step) -> None:
+        """Lets a client that waits take a step and learn on, with its next request."""
+        self._standing.next_step(client, step)
+        self._standing.status[client] = "learning"
+        self._updates.pop(client, None)
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Lets clients that are `between_tasks` go on; the next requests tell them so.
@@ -378,6 +437,7 @@ class RemoteEngine:
             "over": self._over,
             "coded": self._coded.state() if self._coded is not None else {},
             "summing": self._summing.state() if self._summing is not None else None,
+            "in_flight": self._in_flight.state() if self._in_flight is not None else {},
         }
 
     def load_state(self, state: State) -> None:
@@ -395,6 +455,8 @@ class RemoteEngine:
             self._summing.load_state(state["summing"])
         if self._coded is not None:
             self._coded.load_state(state.get("coded", {}))
+        if self._in_flight is not None:
+            self._in_flight.load_state(state.get("in_flight", {}))
         self._standing.readmit(self._intake.load_state(state, self._readmitted))
         self._leave_out_gone()
 

@@ -63,8 +63,18 @@ class LateUpdates:
             round: The number of rounds that made it.
         """
         assert self.unanswered is not None
-        self._taken[self.unanswered] = round, dict(model)
+        self.hand_to(self.unanswered, model, round)
         self.unanswered = None
+
+    def hand_to(self, client: int, model: Tensors, round: int) -> None:
+        """Notes the model that a client has taken and learns from.
+
+        Args:
+            client: The number of the client.
+            model: The global model.
+            round: The number of rounds that made it.
+        """
+        self._taken[client] = round, dict(model)
 
     def add(self, update: Update) -> None:
         """Takes in an update.

@@ -129,6 +129,14 @@ def _check_rounds(settings: Settings, clients: int, others: set[str]) -> None:
             f"speeds has {len(settings.speeds)} numbers; expected {clients}, one above 0 for each "
             "client"
         )
+    if settings.speeds and settings.engine != "local":
+        raise OfclError(
+            "speeds are simulated with engine = 'local'; clients elsewhere have their own speeds"
+        )
+    if settings.round_timeout is not None:
+        raise OfclError(
+            "round_timeout is for rounds = 'waiting'; with rounds = 'buffered' nobody is waited for"
+        )
     if settings.participation < 1 or settings.dropout or settings.stagger:
         raise OfclError(
             "participation, dropout and stagger are for rounds = 'waiting'; with rounds = "

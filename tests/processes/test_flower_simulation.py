@@ -11,6 +11,9 @@ import torch
 
 import ofcl
 from ofcl import OfclError, Run, make_settings
+from ofcl.assembly.replaying import read_replay
+from ofcl.assembly.stages import LocalStage
+from ofcl.buffered import arrivals_of
 from ofcl.engines.flower import records as flower_records
 from ofcl.engines.flower.records import as_records, from_records
 from ofcl.report.memory_samples import view_memories
@@ -95,3 +98,16 @@ def test_without_flower_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "flwr", None)
     with pytest.raises(OfclError, match=r"pip install 'ofcl\[flower\]'"):
         flower_records.check_flower()
+
+
+def test_buffered_rounds_are_computed_again_in_one_process(tmp_path):
+    small = {**DIGITS, "rounds": "buffered", "tasks": 2, "limit": 4, "engine": "flower-sim"}
+    simulated = Run(make_settings(small), out=tmp_path / "run")
+    events = list(simulated)
+    recorded = read_replay(tmp_path / "run")
+    again = Run(make_settings(recorded.values({})), stage=LocalStage(replay=recorded))
+    replayed = list(again)
+    assert len(arrivals_of(events)) > 3
+    assert arrivals_of(events) == arrivals_of(replayed)
+    for name, value in again.server.model.items():
+        assert value.equal(simulated.server.model[name])

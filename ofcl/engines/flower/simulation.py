@@ -59,6 +59,7 @@ class Simulation:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._simulate, name="flower", daemon=True)
         self._nodes: dict[int, int] = {}  # client → Flower's number of its node
+        self._on_their_way: dict[str, int] = {}  # message → client; of `arrivals`
 
     def _start(self) -> None:
         """Starts Flower's simulation, and waits until it can reach every client."""
@@ -131,6 +132,35 @@ class Simulation:
         answers = self._ask(contents)
         return {k: answers[self._nodes[k]] for k in requests}
 
+    def arrivals(self, requests: Mapping[int, Request], *, wait: bool) -> Mapping[int, State]:
+        """Sends requests that are not on their way, and gives the answers that have come.
+
+        Args:
+            requests: The requests by the numbers of the clients.
+            wait: Whether to wait until there is an answer.
+
+        Returns:
+            The replies by the numbers of the clients.
+
+        Raises:
+            OfclError: If the simulation cannot be started or has ended, or a client has failed.
+        """
+        if not self._nodes:
+            self._start()
+        new = [k for k in requests if k not in self._on_their_way.values()]
+        messages = _messages({self._nodes[k]: pack_request(requests[k]) for k in new})
+        sent = self._grid.push_messages(messages) if new else []
+        self._on_their_way |= dict(zip(sent, new, strict=True))
+        while True:
+            self._check()
+            found = {
+                self._on_their_way.pop(message.metadata.reply_to_message_id): _content(message)
+                for message in self._grid.pull_messages(list(self._on_their_way))
+            }
+            if found or not wait:
+                return found
+            time.sleep(LOOK_AGAIN)
+
     def _ask(self, contents: Mapping[int, State]) -> dict[int, State]:
         """Sends a message to each of several nodes, and waits for all answers.
 
@@ -143,18 +173,10 @@ class Simulation:
         Raises:
             OfclError: If a client's process has failed, or the simulation has ended.
         """
-        from flwr.app import Message
-
-        messages = [
-            Message(as_records(content), dst_node_id=node, message_type="query.ofcl")
-            for node, content in contents.items()
-        ]
         answers = {}
-        for message in self._grid.send_and_receive(messages):
+        for message in self._grid.send_and_receive(_messages(contents)):
             self._check()
-            if message.has_error():
-                raise OfclError(f"a client's process has failed: {message.error.reason}")
-            answers[message.metadata.src_node_id] = from_records(message.content)
+            answers[message.metadata.src_node_id] = _content(message)
         return answers
 
     def _check(self) -> None:
@@ -167,6 +189,23 @@ class Simulation:
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(timeout=60)
+
+
+def _messages(contents: Mapping[int, State]) -> list[Message]:
+    """Makes a message to each of several nodes, by Flower's numbers of the nodes."""
+    from flwr.app import Message
+
+    return [
+        Message(as_records(content), dst_node_id=node, message_type="query.ofcl")
+        for node, content in contents.items()
+    ]
+
+
+def _content(message: Message) -> State:
+    """Reads an answer; raises an error if the client's process has failed."""
+    if message.has_error():
+        raise OfclError(f"a client's process has failed: {message.error.reason}")
+    return from_records(message.content)
 
 
 def _backend(ray: str | None) -> dict[str, Any]:

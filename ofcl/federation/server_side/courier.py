@@ -56,6 +56,8 @@ class Courier:
         self._announced: set[int] = set()  # the parties that the user knows to be connected
         self._connected: Mapping[int, str] = {}  # party → its process, at the last look
         self._looked: float | None = None  # time of the last look
+        self._outstanding, self._numbers = Outstanding(), dict[int, int]()  # of `arrivals`
+        self._waited_for: list[int] = []  # the absent parties that the user was last told of
 
     def introductions(self, wanted: int) -> dict[int, Introduction]:
         """Asks parties to introduce themselves, until enough of them have.
@@ -131,6 +133,46 @@ class Courier:
         self.all_failed = bool(asked) and all(self._has_failed(p, exchange) for p in asked)
         return exchange.answers
 
+    def arrivals(self, requests: Mapping[int, Request], *, wait: bool) -> Mapping[int, State]:
+        """Sends requests that are not on their way, and gives the answers that have come.
+
+        Requests that are not answered stay on their way; there is no deadline.
+
+        Args:
+            requests: The requests by the numbers of the parties.
+            wait: Whether to wait until there is an answer, or all that are connected have failed.
+
+        Returns:
+            The answers by the numbers of the parties.
+        """
+        for party, request in requests.items():
+            if self._numbers.get(party) != request.exchange:  # an answer to another is too late
+                self._outstanding.forget(party)
+                self._numbers[party] = request.exchange
+        exchange = self._made(requests, None, self._outstanding)
+        while True:
+            exchange.started = time.monotonic()  # who has failed is asked again after some seconds
+            self._look_who()
+            self._ask(exchange)
+            self._collect(exchange)
+            asked = [party for party in exchange.contents if party in self._connected]
+            self.all_failed = bool(asked) and all(self._has_failed(p, exchange) for p in asked)
+            if exchange.answers or not wait:
+                return exchange.answers
+            self._tell_away(exchange)
+            self._pause(LOOK_AGAIN if self._askable(exchange) else LOOK_WHO)
+            if self.all_failed:
+                return {}
+
+    def _tell_away(self, exchange: Exchange) -> None:
+        """Tells the user, once, for whom the run waits, if none of these parties is connected."""
+        away = list(exchange.contents)
+        if any(party in self._connected for party in away):
+            away = []
+        if away and away != self._waited_for:
+            self._tell(f"waiting for {', '.join(self._names[party] for party in away)}")
+        self._waited_for = away
+
     def hand_out(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
         """Sends requests when the run is over, and waits a short time for the answers.
 
@@ -144,19 +186,25 @@ class Courier:
         self._carry_out(exchange)
         return exchange.answers
 
-    def _made(self, requests: Mapping[int, Request], deadline: float | None) -> Exchange:
+    def _made(
+        self,
+        requests: Mapping[int, Request],
+        deadline: float | None,
+        outstanding: Outstanding | None = None,
+    ) -> Exchange:
         """Makes an exchange that is to be carried out.
 
         Args:
             requests: The requests by the numbers of the parties.
             deadline: Seconds after which it ends; None: it waits for every party.
+            outstanding: Messages that are on their way already; None: none are.
         """
         terms = pack(self._terms())
         contents = {
             party: {"request": pack_request(request), "terms": terms}
             for party, request in requests.items()
         }
-        return Exchange(contents, time.monotonic(), deadline)
+        return Exchange(contents, time.monotonic(), deadline, outstanding or Outstanding())
 
     def _carry_out(self, exchange: Exchange) -> bool:
         """Asks the connected parties of an exchange, and waits until all have answered or failed.

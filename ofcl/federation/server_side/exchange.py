@@ -82,6 +82,15 @@ class Outstanding:
         self._newest.pop(party, None)
         return party
 
+    def forget(self, party: int) -> None:
+        """Forgets what a party was sent: another request takes its place.
+
+        Args:
+            party: The number of the party.
+        """
+        self._parties = {m: other for m, other in self._parties.items() if other != party}
+        self._newest.pop(party, None)
+
 
 @dataclass
 class Exchange:

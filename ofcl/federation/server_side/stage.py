@@ -152,6 +152,7 @@ class FederationStage:
             quarantine=Quarantine(agreement.odd),
             readmitted=[names.index(name) for name in self._readmitted],
             watch=make_watch(participants.server, courier, hooks.tell, back=self._back),
+            handed=participants.server.handing(),
             save=hooks.save,
             tell=hooks.tell,
         )
