@@ -17,7 +17,9 @@ from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
+from ofcl.federation.server_side.noted_transport import NotedTransport
 from ofcl.federation.server_side.run_list import Runs
+from ofcl.federation.server_side.run_status import RunStatus
 from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
@@ -87,16 +89,25 @@ def start(
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
         transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
+        noted = RunStatus(here, path)
+        tell = noted.told(say)
         with contextlib.closing(transport):
             stage = FederationStage(
-                here.federation, folder, transport, readmitted=_known(here, readmit), back=back
+                here.federation,
+                folder,
+                NotedTransport(transport, noted),
+                readmitted=_known(here, readmit),
+                back=back,
+                introduced=noted.introduced,
             )
             if last is not None:
-                run = Run.resume(path, tell=say, stage=stage)
+                run = Run.resume(path, tell=tell, stage=stage)
             else:
-                run = Run(made, out=path, stage=stage, tell=say)
+                run = Run(made, out=path, stage=stage, tell=tell)
             runs.begin(path)  # not before it has begun: the one before can be gone on with
-            print_result(out_console, drive(run, quiet))
+            with noted.going_on(run.epsilon):
+                result = drive(run, quiet)
+            print_result(out_console, result)
         if (cost := run.epsilon()) is not None:
             privacy = f"what each party sent, ε {cost:.2f} at δ {made.dp_delta:g}"
             out_console.print(f"privacy: {privacy}", highlight=False)

@@ -59,12 +59,15 @@ class Audit:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
 
-    def write(self, message: State | Flat, **about: Any) -> None:
+    def write(self, message: State | Flat, **about: Any) -> int:
         """Appends a line about a message, and waits until it is on the disk.
 
         Args:
             message: The message that is about to leave.
             **about: Further entries of the line: the kind of message, the run, the exchange.
+
+        Returns:
+            The bytes of all fields of the message.
         """
         fields = fields_of(message)
         line = {
@@ -77,3 +80,4 @@ class Audit:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        return int(line["bytes"])

@@ -23,6 +23,7 @@ from ofcl.federation.party_side.kept_models import Keep, KeptModels
 from ofcl.federation.party_side.ledger import Ledger
 from ofcl.federation.party_side.own_source import Source, Unnamed
 from ofcl.federation.party_side.party_policy import Policy
+from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms
 from ofcl.methods import METHODS
@@ -53,6 +54,7 @@ class Member:
         policy: The limits that the party sets to every run; None: the usual ones (`Policy`).
         accept_loss: Whether to go on although the server knows of more than what is saved here.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
+        status: Takes notes for `ofcl federation watch`; None: nobody does.
         tell: Is given each line of the party's log.
     """
 
@@ -72,8 +74,10 @@ class Member:
         policy: Policy | None = None,
         accept_loss: bool = False,
         seal: Seal | None = None,
+        status: PartyStatus | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
+        self._status = status
         self._policy = policy or Policy()
         class_counts = class_counts and self._policy.class_counts
         self._ledger = Ledger(folder, source.fingerprint)
@@ -122,16 +126,24 @@ class Member:
         samples = self._policy.released(self._source.samples(), self._ledger.secret())
         introduction = Introduction(self._party, self._source.labels, samples)
         answer = flatten(pack(introduction))
-        self._audit.write(answer, what="introduction")
+        sent = self._audit.write(answer, what="introduction")
+        if self._status is not None:
+            self._status.introduced(self._source.labels, sent)
         self._tell("introduced itself")
         return answer
 
     def _answer_request(self, message: State) -> Flat:
         """Lets the client do what the server requests; gives the reply, after it is audited."""
         request = unpack_request(message["request"])
-        answer = self._reply(request, unpack_terms(message["terms"]))
-        self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
+        terms = unpack_terms(message["terms"])
+        if self._status is not None:
+            self._status.asked(request, terms.settings, terms.labels)
+        answer = self._reply(request, terms)
+        sent = self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
         reply = answer.tree
+        if self._status is not None:
+            cost = self._ledger.epsilon(float(terms.settings.get("dp_delta", 1e-5)))
+            self._status.answered(request, reply, sent, cost)
         progress = f"exchange {reply['exchange']}: {reply['learned']} mini-batches so far"
         self._tell(f"{progress}, {reply['status']}")
         return answer
@@ -139,6 +151,8 @@ class Member:
     def failed(self) -> None:
         """Notes in the audit file that the server is told of a failure, without the reason."""
         self._audit.write({}, what="failure")
+        if self._status is not None:
+            self._status.failed()
 
     def _reply(self, request: Request, terms: Terms) -> Flat:
         """Lets the client of a request's run answer the request.

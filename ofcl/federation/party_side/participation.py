@@ -11,6 +11,7 @@ from ofcl.federation.party_side.member import RUNS, Member
 from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import load_policy
+from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.transport_choice import make_connection
 from ofcl.secure_sum.identity import Identity
@@ -61,6 +62,8 @@ def take_part(
     """
     address = address or party.server
     with party.used():
+        status = PartyStatus(party.folder, local_too=local_too)
+        tell = status.told(tell)
         if seal is not None:
             seal_saved(party.folder / RUNS, seal, tell)
             seal_models(party.folder, seal, tell)
@@ -81,13 +84,15 @@ def take_part(
             policy=policy,
             accept_loss=accept_loss,
             seal=seal,
+            status=status,
             tell=tell,
         )
         with make_connection(
             party, address, insecure=insecure, tell=tell, leaving=leaving
         ) as connection:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
-            connection.serve(member.answer, member.failed)
+            with status.connected():
+                connection.serve(member.answer, member.failed)
 
 
 def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:

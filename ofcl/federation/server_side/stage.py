@@ -6,7 +6,7 @@ decides which class each label is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from ofcl.federation.server_side.settings_of_run import (
     settled,
 )
 from ofcl.federation.setup.folders import Federation
-from ofcl.federation.terms import Terms, travelling_settings
+from ofcl.federation.terms import Introduction, Terms, travelling_settings
 from ofcl.federation.transport import Transport
 from ofcl.settings.schema import Settings
 from ofcl.state import State
@@ -50,6 +50,7 @@ class FederationStage:
         transport: Carries messages to the parties.
         readmitted: Names of parties that are let in again after a quarantine.
         back: Whether a resumed run goes back to an earlier global model at once.
+        introduced: Is given the introductions by which a new run begins.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class FederationStage:
         *,
         readmitted: Collection[str] = (),
         back: bool = False,
+        introduced: Callable[[Mapping[int, Introduction]], None] = lambda introductions: None,
     ) -> None:
+        self._introduced = introduced
         self._federation, self._folder, self._transport = federation, folder, transport
         self._readmitted, self._back = readmitted, back
 
@@ -149,6 +152,7 @@ class FederationStage:
         """Asks the parties for their introductions, and makes the agreement from these."""
         fewest = fewest_parties(settings, self._federation)
         said = courier.introductions(fewest)
+        self._introduced(said)
         return make_agreement(said, self._federation.parties, settings, fewest, hooks.tell)
 
     def resume_command(self, directory: Path) -> str:
