@@ -8,6 +8,7 @@ import pytest
 
 from ofcl.federation import status_file
 from ofcl.inference.watch import party_facts, server_facts
+from tests.support.browsers import chromium
 from tests.support.deployment import LONG, PARTIES, Deployment, look_less_often, settings_file
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
@@ -28,8 +29,10 @@ def address_of(deployment, name, folder):
     return re.search(r"http://\S+:\d+", deployment.log(name))[0]
 
 
-def shown(page, name):
-    return page.locator("#numbers div", has_text=name).locator("dd").inner_text()
+@pytest.fixture
+def browser():
+    with chromium() as opened:
+        yield opened
 
 
 def test_a_party_dies_and_comes_back_while_one_watches(tmp_path, browser):
@@ -49,7 +52,7 @@ def test_a_party_dies_and_comes_back_while_one_watches(tmp_path, browser):
         at_server, at_party = pages.values()
         at_server.locator("#state", has_text="no run yet").wait_for()
         row = at_server.locator("#parties tbody tr", has_text=second)
-        row.get_by_text("connected", exact=True).wait_for()
+        row.locator("td.good", has_text="connected").wait_for()
         made = settings_file(tmp_path / "run.toml", {**LONG, "checkpoint_every": 1})
         out = tmp_path / "run"
         deployment.spawn("start", "start", deployment.folder, made, "--out", out)
@@ -59,7 +62,7 @@ def test_a_party_dies_and_comes_back_while_one_watches(tmp_path, browser):
         deployment.kill(second, signal.SIGKILL)
         at_party.locator("#state.bad", has_text="no sign of life").wait_for()
         at_server.locator("#numbers div", has_text=f"{second} (").wait_for()  # waited for
-        rounds = int(shown(at_server, "round"))
+        rounds = int(at_server.locator("#numbers dd").first.inner_text())
         deployment.client(second, "--local-too")
         at_party.locator("#state.good", has_text="connected since").wait_for()
         at_server.wait_for_function(
