@@ -12,9 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ofcl.federation.party_side.audit_files import FILE, put_aside
 from ofcl.state import Flat, State, flatten, nbytes
-
-FILE = "audit.jsonl"
 
 
 def fields_of(message: State | Flat) -> list[dict[str, Any]]:
@@ -57,7 +56,7 @@ class Audit:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        self._folder, self._path = folder, folder / FILE
 
     def write(self, message: State | Flat, **about: Any) -> int:
         """Appends a line about a message, and waits until it is on the disk.
@@ -80,4 +79,5 @@ class Audit:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        put_aside(self._folder)
         return int(line["bytes"])

@@ -70,6 +70,8 @@ class EventTail:
             file.seek(size - back)
             tail = file.read(back)
             self._offset = size - back + tail.rfind(b"\n") + 1
+        earlier = self._run.earlier_events()
+        self.summary, self._last = earlier.summary(), earlier.count - 1
         for value in self._run.iterate_events():
             self._take(value)
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ofcl import OfclError
-from ofcl.federation.party_side.audit import FILE as AUDIT
+from ofcl.federation.party_side.audit_files import FILE as AUDIT
 from ofcl.federation.server_side import run_status
 from ofcl.federation.status_file import MOST_LINES, StatusFile, read_status
 from ofcl.inference.watch.federation_metrics import metrics_text
