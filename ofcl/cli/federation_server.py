@@ -18,6 +18,7 @@ from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.noted_transport import NotedTransport
+from ofcl.federation.server_side.reconnecting import until_over
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.run_status import RunStatus
 from ofcl.federation.server_side.server_process import default_host, run_server
@@ -88,26 +89,31 @@ def start(
             made = _settings(here, settings, set_ or [])
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
-        transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
-        noted = RunStatus(here, path)
+        noted, known = RunStatus(here, path), _known(here, readmit)
         tell = noted.told(say)
-        with contextlib.closing(transport):
-            stage = FederationStage(
-                here.federation,
-                folder,
-                NotedTransport(transport, noted),
-                readmitted=_known(here, readmit),
-                back=back,
-                introduced=noted.introduced,
-            )
-            if last is not None:
-                run = Run.resume(path, tell=tell, stage=stage)
-            else:
-                run = Run(made, out=path, stage=stage, tell=tell)
-            runs.begin(path)  # not before it has begun: the one before can be gone on with
-            with noted.going_on(run.epsilon):
-                result = drive(run, quiet)
-            print_result(out_console, result)
+
+        def attempt(first: bool) -> Run:
+            transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
+            with contextlib.closing(transport):
+                stage = FederationStage(
+                    here.federation,
+                    folder,
+                    NotedTransport(transport, noted),
+                    readmitted=known,
+                    back=back and first,
+                    introduced=noted.introduced,
+                )
+                if RunDirectory(path).started():
+                    run = Run.resume(path, tell=tell, stage=stage)
+                else:
+                    run = Run(made, out=path, stage=stage, tell=tell)
+                runs.begin(path)  # not before it has begun: the one before can be gone on with
+                with noted.going_on(run.epsilon):
+                    result = drive(run, quiet)
+                print_result(out_console, result)
+            return run
+
+        run = until_over(attempt, tell)
         if (cost := run.epsilon()) is not None:
             privacy = f"what each party sent, ε {cost:.2f} at δ {made.dp_delta:g}"
             out_console.print(f"privacy: {privacy}", highlight=False)

@@ -32,6 +32,7 @@ from ofcl.secure_sum.identity import Identity
 from ofcl.secure_sum.party_sum import PartySum, SumRules
 from ofcl.state import Flat, State, flatten
 from ofcl.storage.encryption import Seal
+from ofcl.version import __version__, agrees
 
 RUNS = "runs"  # the folder in which a party keeps its state of each run
 LOST_WAIT = 2.0  # seconds before the server hears again that the state is lost
@@ -124,7 +125,7 @@ class Member:
     def _introduce(self) -> Flat:
         """Writes the fields of this party's introduction to the audit file, and returns it."""
         samples = self._policy.released(self._source.samples(), self._ledger.secret())
-        introduction = Introduction(self._party, self._source.labels, samples)
+        introduction = Introduction(self._party, self._source.labels, samples, __version__)
         answer = flatten(pack(introduction))
         sent = self._audit.write(answer, what="introduction")
         if self._status is not None:
@@ -175,6 +176,11 @@ class Member:
                 "run's terms have secure_aggregation = false"
             )
         self._secure = self._responder.masked = secure
+        if not agrees(terms.version):
+            raise OfclError(
+                f"the server runs ofcl {terms.version[:40]!r} and this party {__version__}, whose "
+                "messages may differ; install the same version at both"
+            )
         if request.run != self._run:
             self._policy.check(terms.settings)
             self._run, self._vocabulary = request.run, AssignedVocabulary(terms.labels)

@@ -9,6 +9,7 @@ checks_of_answers  what the server does with answers: the gate, secure sums, a s
 courier            asks parties and waits for their answers, over any `Transport`
 label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered
+reconnecting       a run goes on by itself when the server is back
 run_status         notes of a run's process, for `watch`
 noted_transport    a `Transport` that takes them
 run_list           one run at a time, and which was the last

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, from_records
-from ofcl.errors import OfclError
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.server_side.flower_run import start_run, take_task
-from ofcl.federation.transport import Delivery
+from ofcl.federation.transport import Delivery, ServerGone
 from ofcl.state import State
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class FlowerTransport:
         try:
             yield
         except (httpx.HTTPError, ServerUnreachable) as error:
-            raise OfclError(
+            raise ServerGone(
                 f"the server at {self._server.here} has gone ({error}). What was learned is saved; "
                 f"when it is there again: ofcl federation start {self._server.folder} --resume"
             ) from None

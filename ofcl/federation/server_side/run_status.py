@@ -15,6 +15,7 @@ from typing import Any
 from ofcl.federation.setup.folders import ServerFolder
 from ofcl.federation.status_file import FILE, StatusFile, read_status
 from ofcl.federation.terms import Introduction
+from ofcl.federation.transport import ServerGone
 from ofcl.stopping import Interrupted
 
 MOST_LABELS = 100  # labels of a party that are noted; the others are counted
@@ -148,6 +149,9 @@ class RunStatus:
                 yield
         except (Interrupted, KeyboardInterrupt):
             self._set("stopped")
+            raise
+        except ServerGone:
+            self._set("waiting")  # until it is back
             raise
         except BaseException as error:
             self._file.line(f"error: {error}")

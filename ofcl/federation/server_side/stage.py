@@ -39,6 +39,7 @@ from ofcl.federation.terms import Introduction, Terms, travelling_settings
 from ofcl.federation.transport import Transport
 from ofcl.settings.schema import Settings
 from ofcl.state import State
+from ofcl.version import __version__
 
 
 class FederationStage:
@@ -85,7 +86,9 @@ class FederationStage:
         def terms() -> Terms:  # not asked for before they are agreed on, below
             announced = travelling_settings(settings)
             labels, base = vocabulary.labels, agreement.base
-            return Terms(announced, settings.clients, labels, base, agreement.samples)
+            return Terms(
+                announced, settings.clients, labels, base, agreement.samples, version=__version__
+            )
 
         courier = Courier(
             self._transport,

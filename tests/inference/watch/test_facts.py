@@ -1,19 +1,23 @@
 """The facts that the page shows are those of the files, at the server and at a party."""
 
+import asyncio
 import json
 import math
 import os
+import re
 
+import httpx
 import pytest
 
 from ofcl import OfclError
 from ofcl.federation.party_side.audit_files import FILE as AUDIT
 from ofcl.federation.server_side import run_status
 from ofcl.federation.status_file import MOST_LINES, StatusFile, read_status
+from ofcl.inference.service.access_check import Access
 from ofcl.inference.watch.federation_metrics import metrics_text
 from ofcl.inference.watch.party_facts import PartyFacts
 from ofcl.inference.watch.server_facts import SILENT, ServerFacts
-from ofcl.inference.watch.watch_app import source_of
+from ofcl.inference.watch.watch_app import WEB, make_watch_app, source_of
 from tests.support.federation import PARTIES, SMALL
 from tests.support.watched import finished
 
@@ -171,3 +175,39 @@ def test_the_status_file_stays_small_and_a_damaged_one_is_none(tmp_path):
 def test_a_folder_that_is_neither_is_refused(tmp_path):
     with pytest.raises(OfclError, match="neither a federation"):
         source_of(tmp_path)
+
+
+def test_the_final_card_of_a_partys_model_says_whether_taking_part_helps(over):
+    folder, _ = over
+    card = (folder / "hospital-a" / "model" / "README.md").read_text()
+    helps = json.loads((folder / "hospital-a" / "helps.json").read_text())["tasks"][-1]
+    assert f"of a model learned from the party's data alone (%) | {helps['alone']:.1f} |" in card
+    assert f"| test samples of the party | {helps['samples']} |" in card
+
+
+def asked(folder, path, access, headers=None, method="GET"):
+    async def ask():
+        app = make_watch_app(source_of(folder), access, pytest.fail)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.request(method, path, headers=headers)
+
+    return asyncio.run(ask())
+
+
+def test_the_page_needs_a_token_where_there_is_one_and_changes_nothing(over):
+    folder, _ = over
+    open_, closed = Access("127.0.0.1"), Access("0.0.0.0", "t" * 16)
+    assert asked(folder, "/facts", open_).json()["name"] == "trial"
+    assert asked(folder, "/facts", open_, {"host": "evil.example"}).status_code == 403
+    assert asked(folder, "/facts", open_, method="POST").status_code == 405
+    for path in ("/facts", "/metrics"):
+        assert asked(folder, path, closed).status_code == 401
+        token = {"authorization": "Bearer " + "t" * 16}
+        assert asked(folder, path, closed, token).status_code == 200
+    for path in WEB:  # they say nothing of the federation
+        page = asked(folder, path, closed)
+        assert page.status_code == 200
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page.text)
+        assert "hospital" not in page.text
