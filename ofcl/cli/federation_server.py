@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from ofcl.cli.federation_options import Folder, Insecure, refuse_insecure
+from ofcl.cli.logs import as_line
 from ofcl.cli.run_loop import drive
 from ofcl.cli.show import percent, print_result
 from ofcl.cli.terminal import out_console, say, warn
@@ -45,7 +46,7 @@ def server(
     host = host or default_host(here, insecure=insecure)
     if insecure:
         refuse_insecure(host)
-    run_server(here, host, insecure=insecure, tell=say)
+    run_server(here, host, insecure=insecure, tell=say, line=as_line)
 
 
 def start(

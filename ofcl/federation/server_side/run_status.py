@@ -46,10 +46,14 @@ class RunStatus:
         path, self._names = server.folder / "server" / FILE, server.federation.parties
         before = read_status(path)
         same = before.get("run") == str(run.resolve())
-        kept = {k: before[k] for k in ("lines", "rejected", "classes") if same and k in before}
+        kept: dict[str, Any] = {
+            k: before[k] for k in ("lines", "rejected", "classes") if same and k in before
+        }
         nobody: dict[str, dict[str, Any]] = {name: {} for name in self._names}
-        first = {"run": str(run.resolve()), "state": "waiting", "rejected": [], "classes": {},
-                 "parties": nobody, "epsilon": None}  # fmt: skip
+        first: dict[str, Any] = {
+            "run": str(run.resolve()), "state": "waiting", "rejected": [], "classes": {},
+            "parties": nobody, "epsilon": None,
+        }  # fmt: skip
         self._file = made(path, {**first, **kept})
         self._cost: Callable[[], float | None] = lambda: None
         self._connected: Mapping[int, str] = {}
