@@ -27,9 +27,9 @@ def metrics_text(facts: Mapping[str, Any]) -> str:
     >>> facts = {"kind": "party", "name": 'a "b"', "state": "connected", "learned": 3}
     >>> print(metrics_text(facts))
     # TYPE ofcl_party_connected gauge
-    ofcl_party_connected{party="a \\\\"b\\\\""} 1
+    ofcl_party_connected{party="a \\"b\\""} 1
     # TYPE ofcl_party_learned gauge
-    ofcl_party_learned{party="a \\\\"b\\\\""} 3
+    ofcl_party_learned{party="a \\"b\\""} 3
     <BLANKLINE>
     """
     lines = _of_server(facts) if facts["kind"] == "server" else _of_party(facts)
