@@ -45,3 +45,28 @@ def unknown(kind: str, given: str, accepted: Iterable[str]) -> OfclError:
     unknown score 'bii'; expected one of bi, en. Did you mean 'bi'?
     """
     return OfclError(f"unknown {kind} '{given}'; {nearest(given, accepted)}")
+
+
+def printable(text: str) -> str:
+    """Replaces letters that a terminal would obey: names of files and labels may be anybody's.
+
+    Args:
+        text: The text; line breaks stay.
+
+    >>> printable(chr(27) + "[2Jcat")
+    '·[2Jcat'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "·" for c in text)
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """Makes one line, of a bounded length, of a text that somebody else has chosen.
+
+    Args:
+        text: The text.
+        most: The most characters that are kept.
+
+    >>> one_line("gone" + chr(10) + "error: all is lost")
+    'gone·error: all is lost'
+    """
+    return printable(text[:most]).replace(chr(10), "·") + ("…" if len(text) > most else "")

@@ -128,6 +128,7 @@ class Run:
         on_bad: str | None = None,
         allow: Iterable[str] = (),
         parts: Mapping[str, Any] | None = None,
+        ray: str | None = None,
     ) -> Run:
         """Opens a stopped run, to go on from its last checkpoint.
 
@@ -145,9 +146,12 @@ class Run:
                 now on; default: as the settings say.
             allow: Paths to code that the run's settings name and that may be imported.
             parts: Parts of the user's own that the run was given from Python, by their settings.
+            ray: The address of the Ray cluster to go on with, or `local` for this machine. Needed
+                if the settings name a cluster: no address is called because a file names it.
 
         Raises:
-            OfclError: If the run uses code that was neither allowed nor given, or that has changed.
+            OfclError: If the run uses code that was neither allowed nor given, or that has changed,
+                or a cluster that was not named here.
         """
         directory = RunDirectory(path)
         settings = directory.settings()
@@ -156,6 +160,7 @@ class Run:
             if not settings.streams:
                 raise OfclError("on_bad can be changed for streams only: a dataset is read again")
             settings = make_settings({**settings.model_dump(), "on_bad": on_bad})
+        settings = _on_cluster(settings, ray, path)
         if device is not None:
             settings = settings.model_copy(update={"device": device})
         run = cls.__new__(cls)
@@ -509,6 +514,7 @@ def resume(
     streams: Sequence[Feed | Items] = (),
     test: TestSamples = (),
     allow: Iterable[str] = (),
+    ray: str | None = None,
     **parts: Any,
 ) -> Result:
     """Goes on with a stopped run as if nothing had happened; of a finished one, reads the result.
@@ -519,6 +525,7 @@ def resume(
         streams: The streams, if the run was given some from Python (`Run.resume`).
         test: The samples to test on, if the run was given some from Python.
         allow: Paths to code that the run's settings name and that may be imported.
+        ray: The address of the Ray cluster that the settings name, or `local` (`Run.resume`).
         parts: Parts of your own that the run was given from Python, by the setting's name.
     """
     result = RunDirectory(path).result()
@@ -526,9 +533,28 @@ def resume(
         return result
     tell = warnings.warn
     given = Run.resume(
-        path, dataset, tell=tell, streams=streams, test=test, allow=allow, parts=parts
+        path, dataset, tell=tell, streams=streams, test=test, allow=allow, parts=parts, ray=ray
     )
     return _finish(given)
+
+
+def _on_cluster(settings: Settings, ray: str | None, path: str | Path) -> Settings:
+    """Gives the settings with the cluster that the user names, never one that a file alone names.
+
+    Args:
+        settings: The settings of the run directory.
+        ray: The address that the user gives, or `local`; None: none was given.
+        path: The run directory.
+    """
+    if settings.ray is None and ray is None:
+        return settings
+    if ray is None:
+        raise OfclError(
+            f"the settings of '{path}' name a Ray cluster, {settings.ray!r}, which would be "
+            f"called and given the run's data. If you know it: --ray {settings.ray}; to go on on "
+            "this machine: --ray local"
+        )
+    return settings.model_copy(update={"ray": None if ray == "local" else ray})
 
 
 def _take_parts(

@@ -6,6 +6,11 @@ The bad client's updates are spoilt on their way to the server. Flipped × 5: fi
 the global model, in the opposite direction. Noise: the global model with normal noise of deviation
 1. 10⁹ samples: the update flipped, not lengthened, with that weight. A is the mean over the four
 honest clients.
+
+    python scripts/robust_averaging.py --why
+
+prints what FedAvg does if client 0 is honest, is left out of every average, or sends the global
+model back as it is: why robust rules do better with a bad client than without.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ SETTINGS = {
 AGGREGATIONS = ("fedavg", "trimmed-mean", "median", "krum", "geometric-median")
 BAD = 0  # the number of the bad client
 
-Attack = Callable[[Update, Tensors, torch.Generator], Update]
+Attack = Callable[[Update, Tensors, torch.Generator], Update | None]
 
 
 def away(update: Update, model: Tensors, factor: float) -> Update:
@@ -56,12 +61,20 @@ ATTACKS: dict[str, Attack | None] = {
 }
 
 
+REASONS: dict[str, Attack | None] = {
+    "honest": None,
+    "left out": lambda update, model, draw: None,
+    "stands still": lambda update, model, draw: away(update, model, 0.0),
+}
+
+
 def spoil(server: Server, attack: Attack, seed: int) -> None:
     """Lets the bad client's updates reach the server spoilt."""
     honest, draw = server.aggregate, generator(seed, "attack")
 
     def aggregate(updates: Sequence[Update]) -> Tensors:
-        return honest([attack(u, server.model, draw) if u.client == BAD else u for u in updates])
+        came = [attack(u, server.model, draw) if u.client == BAD else u for u in updates]
+        return honest([update for update in came if update is not None])
 
     server.aggregate = aggregate  # type: ignore[method-assign]
 
@@ -87,11 +100,14 @@ def main() -> None:
     """Prints the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0,1,2", help="the seeds, with commas")
-    seeds = [int(seed) for seed in parser.parse_args().seeds.split(",")]
-    print(f"| aggregation | {' | '.join(ATTACKS)} |\n|{' --- |' * (len(ATTACKS) + 1)}")
-    for aggregation in AGGREGATIONS:
+    parser.add_argument("--why", action="store_true", help="FedAvg with and without client 0")
+    given = parser.parse_args()
+    seeds = [int(seed) for seed in given.seeds.split(",")]
+    attacks = REASONS if given.why else ATTACKS
+    print(f"| aggregation | {' | '.join(attacks)} |\n|{' --- |' * (len(attacks) + 1)}")
+    for aggregation in AGGREGATIONS[:1] if given.why else AGGREGATIONS:
         cells = []
-        for attack in ATTACKS.values():
+        for attack in attacks.values():
             found = [accuracy(aggregation, attack, seed) for seed in seeds]
             cells.append(f"{statistics.fmean(found):.1f}")
         print(f"| {aggregation} | {' | '.join(cells)} |", flush=True)

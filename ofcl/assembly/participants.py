@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ofcl.assembly.start import Start
@@ -41,6 +41,7 @@ class Participants:
         start: What the run goes on from; None: it begins anew.
         events: Events of earlier runs that count in this one too.
         remarks: Gives lines for the user when the run has ended.
+        names: The names of the clients, for the user; empty: they have numbers alone.
     """
 
     settings: Settings
@@ -60,6 +61,7 @@ class Participants:
     start: Start | None = None
     events: list[Event] = field(default_factory=list)
     remarks: Callable[[], list[str]] = list
+    names: Sequence[str] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -70,6 +72,14 @@ class Participants:
     def first_labels(self) -> tuple[str, ...]:
         """The labels that were known when the run began, in the order of their classes."""
         return self.labels[: self.agreed.get("base")]
+
+    def name_of(self, client: int) -> str:
+        """Gives the name of a client, for the user.
+
+        Args:
+            client: The number of the client.
+        """
+        return self.names[client] if self.names else f"client {client}"
 
     @property
     def earlier_tasks(self) -> int:

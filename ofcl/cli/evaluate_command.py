@@ -24,9 +24,9 @@ from ofcl.cli.model_options import (
 )
 from ofcl.cli.progress import track
 from ofcl.cli.shared_options import Allow, Quiet
-from ofcl.cli.terminal import out_console, printable, say, warn
+from ofcl.cli.terminal import out_console, say, warn
 from ofcl.data.options import OnBad, Reading, data_root, no_progress
-from ofcl.errors import OfclError, unknown
+from ofcl.errors import OfclError, printable, unknown
 from ofcl.inference.answer_files import escaped
 from ofcl.inference.evaluating import evaluate_data, evaluate_own
 from ofcl.inference.labelled_data import WhichPart, read_labelled

@@ -17,6 +17,7 @@ from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
+from ofcl.federation.server_side.alias_table import load_aliases
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.noted_transport import NotedTransport
 from ofcl.federation.server_side.reconnecting import until_over
@@ -26,6 +27,7 @@ from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import ServerFolder, load_server
+from ofcl.federation.setup.organiser import ensure_signing_key
 from ofcl.federation.transport_choice import open_transport
 from ofcl.settings import files as settings_files
 from ofcl.settings.schema import Settings
@@ -90,6 +92,8 @@ def start(
             made = _settings(here, settings, set_ or [])
             path = out or runs.new_directory()
             RunDirectory(path).check_new()
+        if remark := ensure_signing_key(folder):
+            warn(remark)
         noted, known = RunStatus(here, path), _known(here, readmit)
         tell = noted.told(say)
 
@@ -102,6 +106,7 @@ def start(
                     NotedTransport(transport, noted),
                     readmitted=known,
                     back=back and first,
+                    aliases=load_aliases(folder),
                     introduced=noted.introduced,
                 )
                 if RunDirectory(path).started():

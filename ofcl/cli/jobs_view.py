@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from ofcl.cli.progress import SECONDS_BETWEEN_LINES
-from ofcl.cli.terminal import printable
+from ofcl.errors import printable
 from ofcl.jobs.work import Ended, Progress, Report, Told, Work
 from ofcl.report.formats import number
 from ofcl.storage.run_directory import RunDirectory

@@ -12,7 +12,8 @@ import os
 import sys
 from datetime import UTC, datetime
 
-from ofcl.cli.terminal import err_console, printable
+from ofcl.cli.terminal import err_console
+from ofcl.errors import printable
 
 VARIABLE = "OFCL_LOG"
 """The environment variable that asks for lines of JSON: OFCL_LOG=json, as --log-json does."""

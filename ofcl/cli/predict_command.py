@@ -26,13 +26,13 @@ from ofcl.cli.model_options import (
 )
 from ofcl.cli.progress import track
 from ofcl.cli.shared_options import Allow, Quiet
-from ofcl.cli.terminal import out_console, printable, say
+from ofcl.cli.terminal import out_console, say
 from ofcl.compute.batching import forward_size
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Damage, OnBad, Progress, Reading, no_progress
 from ofcl.data.own.hub import HUB
 from ofcl.data.sample_forms import ImageForm
-from ofcl.errors import OfclError, unknown
+from ofcl.errors import OfclError, printable, unknown
 from ofcl.inference.answer_files import CsvWriter, Writer, check_suffix, open_answers
 from ofcl.inference.answering import (
     BY,

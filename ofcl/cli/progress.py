@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from ofcl.data.options import Counted
+from ofcl.errors import printable
 from ofcl.events import Appeared, Evaluated, Event, Halted, Skipped
 from ofcl.experiment import Run
 from ofcl.jobs.tally import RECENT, Tally
@@ -115,7 +116,8 @@ class Bar:
                 f"rounds {tally.rounds}"
             )
         if isinstance(event, Halted):
-            self._progress.console.print(halted_words(event), highlight=False, markup=False)
+            line = printable(halted_words(event))
+            self._progress.console.print(line, highlight=False, markup=False)
         self._progress.update(self._row, description=text, completed=tally.batches)
 
 
@@ -167,7 +169,7 @@ class LiveLines:
     """
 
     def __init__(self, run: Run, name: str, console: Console) -> None:
-        self._tally, self._name, self._console = Tally(run), name, console
+        self._tally, self._name, self._console, self._run = Tally(run), name, console, run
         self._printed = time.monotonic()
 
     def show(self, event: Event) -> None:
@@ -182,14 +184,16 @@ class LiveLines:
         elif isinstance(event, Halted):
             self._print(halted_words(event))
         elif isinstance(event, Appeared):
-            self._print(f"client {event.client}: a new class, '{event.label}'")
+            who = self._run.participants.name_of(event.client)
+            self._print(f"{who}: a new class, '{event.label}'")
         elif time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
             self._printed = time.monotonic()
             self._print(_live_words(self._tally))
 
     def _print(self, text: str) -> None:
         """Prints a line with the name of the run."""
-        self._console.print(f"{self._name}: {text}", highlight=False, markup=False, soft_wrap=True)
+        line = printable(f"{self._name}: {text}")
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def halted_words(event: Halted) -> str:

@@ -169,6 +169,10 @@ def resume(
         typer.Option(help="Samples that cannot be read, from now on: stop, skip or wait."),
     ] = None,
     allow: Allow = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="The Ray cluster that the run's settings name, or local."),
+    ] = None,
     track: Track = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -183,7 +187,13 @@ def resume(
     else:
         load = Loader(track_progress, say)
         started = Run.resume(
-            directory, device=device, on_bad=on_bad, tell=warn, load=load, allow=allow or ()
+            directory,
+            device=device,
+            on_bad=on_bad,
+            tell=warn,
+            load=load,
+            allow=allow or (),
+            ray=ray,
         )
         result = drive(started, quiet or as_json, track or ())
     tell_result(started, result, as_json)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ofcl.cli.terminal import printable
+from ofcl.errors import printable
 from ofcl.evaluation.results import Result
 from ofcl.report.comparison import ExperimentLine, by_dataset
 from ofcl.report.formats import number

@@ -11,7 +11,8 @@ from ofcl.bundle.description import to_json
 from ofcl.bundle.model_card import card
 from ofcl.bundle.open_bundle import find_bundle
 from ofcl.cli.model_options import KeyFile, Model
-from ofcl.cli.terminal import out_console, printable
+from ofcl.cli.terminal import out_console
+from ofcl.errors import printable
 from ofcl.inference.answer_files import escaped
 
 

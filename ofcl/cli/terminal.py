@@ -37,15 +37,3 @@ def say_error(text: str) -> None:
         text: The error, without the word "error".
     """
     LOG.error("%s", text)
-
-
-def printable(text: str) -> str:
-    """Replaces letters that a terminal would obey: names of files and labels may be anybody's.
-
-    Args:
-        text: The text; line breaks stay.
-
-    >>> printable(chr(27) + "[2Jcat")
-    '·[2Jcat'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else "·" for c in text)

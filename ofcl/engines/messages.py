@@ -53,6 +53,7 @@ class Request:
         seen: The exchange of this client's last answer that has arrived at the server. The client
             sends the events of later exchanges again.
         sum: For the step `sum`: what the step needs.
+        alone: Whether all others have finished, so that no round will follow.
         form: How the model travels (`compression.steps.Form`).
     """
 
@@ -64,6 +65,7 @@ class Request:
     task: int = 0
     seen: int = 0
     sum: State = field(default_factory=dict)
+    alone: bool = False
     form: Form = "whole"
 
 
@@ -106,6 +108,8 @@ def pack_request(request: Request) -> State:
         request: The request.
     """
     packed = {**vars(request), "steps": list(request.steps)}
+    if not request.alone:  # parties of earlier versions do not know it
+        del packed["alone"]
     if request.form == "whole":
         del packed["form"]
     return _without_empty_sum(packed)

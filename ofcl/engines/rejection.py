@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ofcl.data.files.labels import label_name
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, one_line
 from ofcl.models.head import BIAS, COMPANIONS, WEIGHT
 from ofcl.models.prototypes import SUMMED, SUMS
 from ofcl.state import Tensors
@@ -17,7 +17,14 @@ LONGEST_LABEL = 200  # characters
 
 
 class Rejected(OfclError):
-    """Raised for an answer that cannot be right; the message says why."""
+    """Raised for an answer that cannot be right; the message says why.
+
+    Args:
+        why: The reason. It may quote what came, so it becomes one line without control characters.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(one_line(why))
 
 
 def check_label(label: Any) -> None:

@@ -87,6 +87,7 @@ class RemoteEngine:
         self.clients, self._channel = clients, channel
         self._min_clients, self._save, self._tell = min_clients, save, tell
         self._vocabulary, self._hand_out, self._summing = vocabulary, hand_out, summing
+        self._told_alone = False
         self._over = False  # whether the final model has been handed out
         self._names = list(names) or [f"client {number}" for number in range(clients)]
         self._standing = Standing(run, clients)
@@ -155,7 +156,10 @@ class RemoteEngine:
             The numbers of the clients that have not answered, or whose answers were rejected.
         """
         standing = self._standing
-        requests = {client: standing.request(client, global_model, then) for client in clients}
+        alone = self._left_alone()
+        requests = {
+            client: standing.request(client, global_model, then, alone=alone) for client in clients
+        }
         losses, absent = [], []
         for client, reply in self._replies(requests, self._channel.exchange):
             if reply is None:
@@ -169,6 +173,19 @@ class RemoteEngine:
         for client in absent:
             standing.missed(client)
         return absent
+
+    def _left_alone(self) -> bool:
+        """Tells whether so many clients have finished that no round will follow; says so once."""
+        left = [k for k in range(self.clients) if self._standing.status[k] != "finished"]
+        alone = 0 < len(left) < min(self._min_clients, self.clients - len(self._gone))
+        if alone and not self._told_alone:
+            self._told_alone = True
+            who = " and ".join(self._names[client] for client in left)
+            self._tell(
+                f"all others have finished: {who} learn{'s' * (len(left) == 1)} alone from now on, "
+                f"and no round will follow (min_clients is {self._min_clients})"
+            )
+        return alone
 
     def _replies(
         self,

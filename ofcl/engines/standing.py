@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ofcl.engines.messages import Reply, Request, Status, Step
 from ofcl.state import State, Tensors
@@ -42,17 +43,20 @@ class Standing:
         """Whether the streams of all clients have ended."""
         return all(status == "finished" for status in self.status)
 
-    def request(self, client: int, model: Tensors, then: Sequence[Step] = ()) -> Request:
+    def request(
+        self, client: int, model: Tensors, then: Sequence[Step] = (), *, alone: bool = False
+    ) -> Request:
         """Makes the next request to a client.
 
         Args:
             client: The number of the client.
             model: The global model.
             then: Further steps, after those that the client has still to take.
+            alone: Whether all other clients have finished.
         """
         steps = (*self.steps[client], *then)
         handed = self._handed if "begin-task" in steps else {}
-        return self._made(client, steps, model, handed)
+        return replace(self._made(client, steps, model, handed), alone=alone)
 
     def final_request(self, client: int, model: Tensors) -> Request:
         """Makes a request without steps: with it a client that has finished learns nothing more.

@@ -2,6 +2,7 @@
 
     terms              the labels, samples and settings that server and parties agree on
     scaling            the scaling that all parties share, made of the statistics of each
+    signing            signatures of the server's messages
     image_vectors      images that parties embed by one network, and the scaling of their vectors
     transport          the two protocols that carry messages, one for the server, one for a party
     transport_choice   chooses the classes for both; the only ones are Flower's

@@ -117,7 +117,11 @@ def _server_options() -> bool:
 def _grid_is_patient() -> bool:
     """Tells whether Flower's grid has a `node`, and a `max_time` for its retries."""
     grid = _resolve("flwr.superlink.grid:HttpGrid")(token="none")
-    return hasattr(grid._retry_invoker, "max_time") and hasattr(grid, "node")
+    return (
+        hasattr(grid._retry_invoker, "max_time")
+        and hasattr(grid._retry_invoker, "should_giveup")
+        and hasattr(grid, "node")
+    )
 
 
 def _identifiers_are_in_the_metadata() -> bool:

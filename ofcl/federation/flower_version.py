@@ -17,6 +17,8 @@ Besides names and parameters, the adapters rely on these behaviours:
 - Everything for parties is below `/v1/fleet/`, where a party's key is asked for; everything for the
   process of a run is below `/v1/runtime/`, where the executor's secret or a task's token is asked
   for; the rest, below `/v1/control/`, asks for nothing. The guard depends on it.
+- `fleet_handlers.push_messages` is looked up when a party sends a message, after its key was
+  checked against `request.node`. So `flower_replies` can be put in its place.
 - An answer is handed out once by `PullMessages`, and its content follows in parts.
 - The signed requests of a party carry the time; the server refuses one that is
   `SYSTEM_TIME_TOLERANCE` ahead, or that much and `TIMESTAMP_TOLERANCE` behind.
@@ -55,14 +57,15 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.proto.node_pb2": ("Node",),
     "flwr.proto.runtime_pb2": (
         "AcquireTaskRequest", "PullAppMessagesRequest", "PullTaskInputRequest",
-        "PushTaskOutputRequest",
+        "PushTaskOutputRequest", "SendTaskHeartbeatRequest",
     ),
     "flwr.serverapp": ("Grid", "ServerApp"),
     "flwr.simulation": ("run_simulation",),
     "flwr.supercore.constant": ("TaskType",),
     "flwr.supercore.control": ("ControlHttpClient",),
+    "flwr.supercore.error": ("ApiErrorCode", "FlowerError"),
     "flwr.supercore.fab": ("Fab",),
-    "flwr.supercore.heartbeat": ("HeartbeatSender", "make_task_heartbeat_fn_http"),
+    "flwr.supercore.heartbeat": ("HeartbeatSender",),
     "flwr.supercore.inflatable.inflatable_object": (
         "get_all_nested_objects", "get_object_tree", "iterate_object_tree",
         "no_object_id_recompute",
@@ -82,6 +85,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.task_identity": ("TaskIdentity",),
     "flwr.superlink.cli": ("flower_superlink",),
     "flwr.superlink.grid": ("HttpGrid", "InMemoryGrid"),
+    "flwr.superlink.servicer.fleet": ("fleet_handlers",),
     "flwr.superlink.main": ("control_router", "create_app", "fleet_router"),
     "flwr.supernode.fleet_http_client": ("FleetHttpClient",),
     "flwr.supernode.node_auth_http_interceptor": ("NodeAuthHttpInterceptor",),
@@ -100,7 +104,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "flwr.supercore.fab:Fab": ("hash_str", "content", "verifications"),
     "flwr.supercore.heartbeat:HeartbeatSender": ("heartbeat_fn",),
-    "flwr.supercore.heartbeat:make_task_heartbeat_fn_http": ("client",),
     "flwr.supercore.inflatable.inflatable_protobuf_utils:make_pull_object_fn_protobuf": (
         "pull_object_protobuf", "node", "run_id",
     ),
@@ -123,6 +126,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.runtime:RuntimeHttpClient.from_server_address": (
         "server_address", "insecure", "root_certificates", "interceptors",
     ),
+    "flwr.superlink.servicer.fleet.fleet_handlers:push_messages": ("request", "state"),
     "flwr.superlink.grid:HttpGrid": (
         "runtime_api_address", "insecure", "root_certificates", "token",
     ),
@@ -148,7 +152,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "flwr.supercore.heartbeat:HeartbeatSender": ("is_running", "start", "stop"),
     "flwr.supercore.runtime:RuntimeHttpClient": (
         "AcquireTask", "ConfirmMessageReceived", "PullMessages", "PullObject", "PullTaskInput",
-        "PushTaskOutput",
+        "PushTaskOutput", "SendTaskHeartbeat",
     ),
     "flwr.superlink.grid:HttpGrid": (
         "_runtime_client", "close", "push_messages", "run", "set_run",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from ofcl.data.dataset import Dataset, Kind
@@ -130,6 +130,7 @@ class Terms:
         labels: The labels of all parties. The place of a label in this list is its class.
         base: How many of the labels were known when the run began; tasks are made of these.
         samples: The form of all parties' samples.
+        aliases: Labels by other spellings of them that parties use.
         version: The server's version of this package; "": an earlier one, which tells none.
     """
 
@@ -138,7 +139,17 @@ class Terms:
     labels: tuple[str, ...]
     base: int
     samples: Samples
+    aliases: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
+
+
+def plain_spelling(label: str) -> str:
+    """Gives a label without capitals and spaces, by which two spellings of it are found.
+
+    Args:
+        label: The label.
+    """
+    return "".join(label.casefold().split())
 
 
 def pack(value: Introduction | Terms) -> State:
@@ -225,6 +236,7 @@ def unpack_terms(state: State) -> Terms:
         labels=tuple(state["labels"]),
         base=int(state["base"]),
         samples=unpack_samples(state["samples"]),
+        aliases=dict(state.get("aliases", {})),  # earlier versions had none
         version=str(state.get("version", "")),  # earlier versions told none
     )
 
@@ -279,6 +291,7 @@ def agree(
     introductions: Mapping[str, Introduction],
     fewest: int = 1,
     tell: Callable[[str], None] = lambda line: None,
+    aliases: Mapping[str, str] | None = None,
 ) -> Agreed:
     """Makes one list of labels, and one form of samples, from the parties' introductions.
 
@@ -288,6 +301,7 @@ def agree(
         introductions: The introductions by the names of the parties.
         fewest: How many parties the run needs.
         tell: Is given a line for each party that is left out.
+        aliases: Labels by other spellings of them.
 
     Raises:
         OfclError: If too few parties have samples of one form; the error names the others.
@@ -314,7 +328,8 @@ def agree(
         tell(f"{words}; the run is without")
     labels: dict[str, None] = {}
     for name in most:
-        labels |= dict.fromkeys(introductions[name].labels)
+        spelled = introductions[name].labels
+        labels |= dict.fromkeys((aliases or {}).get(label, label) for label in spelled)
     told = [introductions[name].samples for name in most if introductions[name].samples.count]
     if told:
         mean, std = pooled([(each.count, each.mean, each.std) for each in told])

@@ -65,7 +65,7 @@ class Transport(Protocol):
             starts again. A request that died with the earlier process is then sent again.
         """
 
-    def send(self, party: int, content: State) -> str:
+    def send(self, party: int, content: State | Flat) -> str:
         """Sends a message to a party that is connected.
 
         Args:

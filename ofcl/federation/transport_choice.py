@@ -14,14 +14,16 @@ from collections.abc import Callable
 
 from ofcl.federation.party_side.flower_connection import FlowerConnection
 from ofcl.federation.server_side.flower_transport import WEEK, FlowerTransport
+from ofcl.federation.server_side.signed_transport import SignedTransport
 from ofcl.federation.setup.folders import PartyFolder, ServerFolder
+from ofcl.federation.signing import Signer
 from ofcl.federation.transport import Connection, Transport
 
 
 def open_transport(
     server: ServerFolder, *, insecure: bool, round_timeout: float | None
 ) -> Transport:
-    """Opens the server's side of a run: a transport to all parties.
+    """Opens the server's side of a run: a transport to all parties, which signs what it sends.
 
     Args:
         server: The server's folder.
@@ -33,7 +35,9 @@ def open_transport(
         OfclError: If no server runs on this machine.
     """
     lasting = 2 * round_timeout if round_timeout else WEEK
-    return FlowerTransport(server, insecure=insecure, lasting=lasting)
+    signer = Signer(server.signing_key.read_bytes())
+    transport = FlowerTransport(server, insecure=insecure, lasting=lasting)
+    return SignedTransport(transport, signer, server.federation.parties)
 
 
 def make_connection(

@@ -51,7 +51,7 @@ def open_run(
     allowed, until = code_in(settings.model_dump()).values(), time.monotonic() + patience
     while True:
         try:
-            return Run.resume(path, tell=tell, load=load, allow=allowed)
+            return Run.resume(path, tell=tell, load=load, allow=allowed, ray=settings.ray)
         except InUse:
             if time.monotonic() > until:
                 raise

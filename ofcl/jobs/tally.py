@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
-from ofcl.events import Appeared, Evaluated, Event, Learned, Round, Skipped
+from ofcl.events import Evaluated, Event, Learned, Round, Skipped
 from ofcl.experiment import Run
 
 RECENT = 50  # mini-batches over which the recent accuracy is taken
 
 
 class Tally:
-    """Sums up the events of a run: rounds, mini-batches, loss, new classes, skipped samples.
+    """Sums up the events of a run: rounds, mini-batches, loss, classes, skipped samples.
 
     Args:
         run: The run; if it is resumed, its earlier events are counted at once.
@@ -21,7 +21,8 @@ class Tally:
         self.tasks, self.clients = run.last_task, run.settings.clients
         self.earlier = run.earlier_tasks  # tasks of runs before this one
         self.task = self.earlier
-        self.rounds = self.batches = self.classes = self.skipped = 0
+        self.rounds = self.batches = self.skipped = 0
+        self._run = run
         self.ended: dict[int, int] = {}
         self._loss = self._samples = 0.0
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
@@ -46,10 +47,13 @@ class Tally:
                 self.rounds = event.round
             case Evaluated():
                 self.ended[event.task] = self.ended.get(event.task, 0) + 1
-            case Appeared():
-                self.classes += 1
             case Skipped():
                 self.skipped += 1
+
+    @property
+    def classes(self) -> int:
+        """The number of classes that are known so far, those from the beginning included."""
+        return len(self._run.labels)
 
     @property
     def recent_accuracy(self) -> float:

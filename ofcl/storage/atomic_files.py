@@ -71,6 +71,22 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+class CannotWrite(OfclError):
+    """Raised if the files of a run cannot be written.
+
+    Args:
+        problem: Where, and why.
+        advice: What to do.
+
+    Attributes:
+        problem: Where, and why; whoever knows better advice says it with this.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}. {advice}")
+        self.problem = problem
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turns errors of writing files inside the `with` block into one line for the user.
@@ -81,14 +97,14 @@ def explained(path: Path) -> Iterator[None]:
         path: The run directory.
 
     Raises:
-        OfclError: If the disk is full, or the files cannot be written for another reason.
+        CannotWrite: If the disk is full, or the files cannot be written for another reason.
     """
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise OfclError(
-            f"cannot write to '{path}': {error}. What was saved before is whole; when it can be "
-            f"written to again: ofcl resume {path}"
+        raise CannotWrite(
+            f"cannot write to '{path}': {error}",
+            f"What was saved before is whole; when it can be written to again: ofcl resume {path}",
         ) from error
 
 

@@ -83,6 +83,21 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, seal: Seal | None = No
                 shutil.rmtree(other, ignore_errors=True)
 
 
+class AllDamaged(OfclError):
+    """Raised if all checkpoints of a run are damaged.
+
+    Args:
+        folder: The folder of the run's checkpoints.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"every checkpoint in '{folder}' is damaged; nothing was changed. Restore one from a "
+            "backup, or run anew with another --out"
+        )
+        self.folder = folder
+
+
 def load_checkpoint(
     folder: Path, tell: Callable[[str], None], seal: Seal | None = None
 ) -> Checkpoint | None:
@@ -97,7 +112,7 @@ def load_checkpoint(
         The checkpoint; None if the folder has none.
 
     Raises:
-        OfclError: If all checkpoints are damaged.
+        AllDamaged: If all checkpoints are damaged.
     """
     paths = _newest_first(folder)
     for path in paths:
@@ -106,10 +121,7 @@ def load_checkpoint(
         except DAMAGE as error:
             tell(f"checkpoint '{path}' is damaged ({error}); looking at the one before it")
     if paths:
-        raise OfclError(
-            f"every checkpoint in '{folder}' is damaged; nothing was changed. Restore one from a "
-            "backup, or run anew with another --out"
-        )
+        raise AllDamaged(folder)
     return None
 
 

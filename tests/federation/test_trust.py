@@ -1,6 +1,9 @@
 """Parties that are not honest, and a server that is not: each does little harm, and is named."""
 
+import itertools
 import math
+import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -313,3 +316,43 @@ def test_a_form_of_an_earlier_version_is_read():
     old = {"way": "dataset", "kind": "vector", "shape": [3], "mean": [], "std": [],
            "embedder": None}  # fmt: skip
     assert unpack_samples(old) == Samples("dataset", "vector", (3,), (), (), None)
+
+
+# One party cannot hold up everybody
+
+
+def test_labels_that_exceed_the_memory_are_told_with_who_brings_them(tmp_path):
+    from ofcl.federation.server_side.agreement import make_agreement
+
+    said = introductions(tmp_path, [table(tmp_path, k) for k in range(3)])
+    many = replace(said["hospital-c"], labels=tuple(f"label {n}" for n in range(31)))
+    came = {0: said["hospital-a"], 1: said["hospital-b"], 2: many}
+    settings = make_settings({**SMALL, "memory": 30})
+    with pytest.raises(OfclError, match="hospital-a 2, hospital-b 2, hospital-c 31"):
+        make_agreement(came, FEDERATION.parties, settings, 3, print, {})
+
+
+def test_ten_thousand_new_labels_in_every_answer_are_rejected(tmp_path):
+    count = itertools.count()
+
+    def named(answer):
+        answer["labels"] = [f"label {next(count)}" for _ in range(10_000)]
+
+    settings = {**SMALL, "min_clients": 2, "limit": 6, "tasks": 1}
+    run, said = hosted(tmp_path, Spoiling(members(tmp_path), named), settings)
+    list(run)
+    assert len(run.labels) == 10
+    assert any("hospital-c is in quarantine" in line for line in said)
+
+
+def test_an_answer_with_200000_events_is_rejected_at_once(tmp_path):
+    event = {"event": "learned", "client": 2, "task": 0, "batches": 1, "samples": 1, "loss": 1.0,
+             "correct": 0}  # fmt: skip
+    settings = {**SMALL, "min_clients": 2, "limit": 3, "tasks": 1}
+    run, said = hosted(tmp_path, InProcess(members(tmp_path)), settings)
+    request = run.engine._standing.request(2, run.server.model)
+    answer = {"run": request.run, "exchange": 1, "client": 2, "events": [event] * 200_000}
+    began = time.process_time()
+    assert run.engine._intake.read(answer, request, 2) is None
+    assert time.process_time() - began < 1.0  # it took 190 s
+    assert "rejected what hospital-c has sent: it tells of 200000 events" in said[-1]

@@ -3,6 +3,7 @@
 import re
 import shutil
 import ssl
+import threading
 from collections import Counter
 
 import pytest
@@ -13,12 +14,15 @@ from typer.testing import CliRunner
 from ofcl import Run, make_settings
 from ofcl.cli import federation_commands as federation
 from ofcl.evaluation.results import summarise
-from ofcl.events import Learned
+from ofcl.events import Learned, Round
 from ofcl.federation.server_side.settings_of_run import run_settings
+from ofcl.federation.server_side.signed_transport import SignedTransport
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.setup.keys import make_party_key
 from ofcl.federation.setup.organiser import create
+from ofcl.federation.signing import Signer
+from ofcl.federation.transport_choice import open_transport
 from ofcl.storage.run_directory import RunDirectory
 from tests.processes.test_flower_simulation import DIGITS
 from tests.support.commands import ofcl
@@ -85,7 +89,7 @@ class Mischief:
         if len(self.sent) > 6:
             old = self.sent[-6]
             self.copies[self._post.send(*old)] = "old"
-        if "request" in content:
+        if "request" in content.tree:
             self.sent.append((party, content))
         return first
 
@@ -106,7 +110,9 @@ def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp
     post = Mischief(FlowerTransport(deployed.server_folder, insecure=False))
     values = {k: v for k, v in settings.items() if k not in ("dataset", "clients")}
     who = deployed.server_folder.federation
-    stage = FederationStage(who, deployed.folder, post)
+    signer = Signer(deployed.server_folder.signing_key.read_bytes())
+    signed = SignedTransport(post, signer, who.parties)
+    stage = FederationStage(who, deployed.folder, signed)
     run = Run(run_settings(who, values), stage=stage, tell=lambda _: None)
     told = list(run)
     for name, value in local.server.model.items():
@@ -116,6 +122,32 @@ def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp
     assert post.answers["again", True] > 10  # the same answer once more
     assert post.answers["old", False] > 5  # refused
     assert post.answers["old", True] == 0
+
+
+def test_a_run_that_the_server_has_given_up_goes_on_by_itself(deployed, tmp_path):
+    """As after a pause of more than a minute, when the server refuses the run's token (401)."""
+    from flwr.common.constant import SubStatus
+    from flwr.proto.runtime_pb2 import PushTaskOutputRequest
+
+    settings = {**LONG, "limit": 6, "tasks": 1, "min_clients": 3}
+    transport = open_transport(deployed.server_folder, insecure=False, round_timeout=None)
+    values = {k: v for k, v in settings.items() if k not in ("dataset", "clients")}
+    who, said = deployed.server_folder.federation, []
+    stage = FederationStage(who, deployed.folder, transport)
+    run = Run(run_settings(who, values), stage=stage, tell=said.append)
+    given_up = 0
+    for event in run:
+        if isinstance(event, Round) and not given_up:
+            given_up += 1
+            done = PushTaskOutputRequest(sub_status=SubStatus.COMPLETED, details="")
+            transport._transport._grid._runtime_client.PushTaskOutput(done)
+    local = Run(make_settings(settings))
+    list(local)
+    assert given_up
+    assert transport._transport._opened == 2
+    for name, value in local.server.model.items():
+        assert torch.equal(run.server.model[name], value), name
+    transport.close()
 
 
 def test_status_and_stop_and_resume(deployed, tmp_path):
@@ -182,6 +214,51 @@ def test_a_foreign_authority_is_refused(deployed, tmp_path):
     code, told = command("client", folder, "--dataset", "digits", "--share")
     assert code == 2
     assert "is not the one of this federation" in told
+
+
+def test_a_party_cannot_send_requests_as_if_it_were_the_server(deployed, tmp_path):
+    """The server refuses them and says whose they are; a party drops what is not signed."""
+    import httpx
+    from flwr.app import Message
+    from flwr.app.message import remove_content_from_message
+    from flwr.common.serde import message_to_proto
+    from flwr.proto.fleet_pb2 import PushMessagesRequest
+    from flwr.proto.node_pb2 import Node
+    from flwr.supercore.inflatable.inflatable_object import get_object_tree
+
+    from ofcl.engines.flower.records import as_records
+    from ofcl.federation.party_side.flower_connection import FlowerConnection
+    from ofcl.federation.server_side.flower_transport import FlowerTransport
+
+    post = FlowerTransport(deployed.server_folder, insecure=False)
+    nodes = {name: node.number for name, node in post._control.nodes().items()}
+    folder = deployed.folder / "hospital-a"
+    authority, key = (folder / "ca.crt").read_bytes(), (folder / "key").read_bytes()
+    leaving = threading.Event()
+    party = FlowerConnection(deployed.server_folder.here, authority, key, folder, print, leaving)
+    forged = Message(as_records({}), dst_node_id=nodes["hospital-b"], message_type="query.ofcl",
+                     ttl=60.0)  # fmt: skip
+    assert forged.metadata.src_node_id == 1  # the server's
+    forged.metadata.__dict__["_message_id"] = forged.object_id
+    request = PushMessagesRequest(
+        node=Node(node_id=nodes["hospital-a"]),
+        messages_list=[message_to_proto(remove_content_from_message(forged))],
+        message_object_trees=[get_object_tree(forged)],
+        clientapp_runtime_list=[0.0],
+    )
+    with party._client, pytest.raises(httpx.HTTPStatusError) as refused:
+        party._client.PushMessages(request)
+    assert refused.value.response.status_code == 403
+    said = "refused a request that hospital-a has sent"
+    deployed.wait_for(lambda: said in deployed.log("server"), "a line at the server")
+    # Over the server's own interface, but without its key: what comes by another way is dropped.
+    assert post.connected()
+    sent = post.send(1, {})
+    deployed.wait_for(lambda: "dropped a message without" in deployed.log("hospital-b"), "named")
+    found = {}
+    deployed.wait_for(lambda: found.update(post.fetch([sent])) or found, "a failure")
+    assert found[sent].content is None
+    post.close()
 
 
 def test_plaintext_is_refused(deployed, tmp_path):

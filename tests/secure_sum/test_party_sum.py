@@ -1,9 +1,12 @@
 """A party against a server that asks for more than a sum."""
 
+import itertools
+
 import pytest
 import torch
 
 from ofcl import OfclError
+from ofcl.models.head import grown
 from ofcl.secure_sum.fixed_point import decoded
 from ofcl.secure_sum.identity import Identity
 from ofcl.secure_sum.party_sum import PartySum, SumRules
@@ -167,3 +170,58 @@ def test_the_server_refuses_spoilt_answers(step, answer, reason):
         asked(summing, parties)
     with pytest.raises(OfclError, match=reason):
         summing.take(1, answer)
+
+
+def test_old_keys_of_others_are_refused():
+    """A server that has found out the keys of an earlier sum puts them into the next one."""
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    asked(summing, parties)
+    old = summing.requests()[0]["keys"]["2"]
+    for _ in range(3):
+        asked(summing, parties)
+    summing.result()
+    summing.begin([0, 1, 2], 0)
+    asked(summing, parties)
+    request = summing.requests()[0]
+    with pytest.raises(OfclError, match="hospital-c has not signed"):
+        parties[0].answer("ab", {**request, "keys": {**request["keys"], "2": old}}, update(0), 2)
+    parties[0].answer("ab", request, update(0), 2)
+
+
+@pytest.mark.parametrize("told", itertools.product([False, True], repeat=3), ids=str)
+def test_a_server_that_tells_groups_different_things_gets_one_kind_of_share_alone(told):
+    """To some it says that the vector of party 2 has arrived, to the others that it has not."""
+    summing, parties = server(), {k: party(k) for k in range(3)}
+    for _ in range(3):
+        asked(summing, parties)
+    request = summing.requests()[0]
+    shares = {"self_masks": 0, "mask_keys": 0}
+    for k, arrived in enumerate(told):
+        lie = {**request, "arrived": [0, 1, 2] if arrived else [0, 1]}
+        try:
+            answer = parties[k].answer("ab", lie, update(k), 1)
+        except OfclError:
+            continue
+        for kind in shares:
+            shares[kind] += "2" in answer[kind]
+    assert min(shares.values()) < 2  # two thirds of three open a secret
+    assert sum(shares.values()) <= 3
+
+
+def test_heads_of_different_width_are_summed_at_the_width_of_the_run():
+    like = {"head.weight": torch.zeros(2, 3), "head.bias": torch.zeros(2)}
+    summing = ServerSum("ab", like, PARTIES, classes=lambda: 4, seed=0, tell=print)
+    summing.begin([0, 1, 2], 4)
+    parties = {k: party(k) for k in range(3)}
+    sent = {}
+    for k, wide in enumerate((2, 3, 4)):
+        state = {"head.weight": torch.full((wide, 3), k + 1.0), "head.bias": torch.zeros(wide)}
+        sent[k] = Update(k, state, 1, {})
+    for _ in range(4):
+        for k, request in summing.requests().items():
+            summing.take(k, parties[k].answer("ab", request, sent[k], 1))
+        summing.advance()
+    (mean,) = summing.result()
+    fresh = [grown(sent[k].state, 4, 0) for k in range(3)]
+    expected = torch.stack([state["head.weight"] for state in fresh]).mean(0)
+    assert torch.allclose(mean.state["head.weight"], expected, atol=1e-6)

@@ -65,10 +65,10 @@ def members(folder, **how):
     return {number: member(folder, number, **how) for number in range(3)}
 
 
-def hosted(tmp_path, transport, settings=SMALL, federation=FEDERATION, **how):
+def hosted(tmp_path, transport, settings=SMALL, federation=FEDERATION, aliases=None, **how):
     said = []
     made = run_settings(federation, settings)
-    stage = FederationStage(federation, tmp_path, transport)
+    stage = FederationStage(federation, tmp_path, transport, aliases=aliases)
     return Run(made, stage=stage, tell=said.append, **how), said
 
 

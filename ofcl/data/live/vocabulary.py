@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ofcl.errors import OfclError
 
@@ -12,17 +12,23 @@ class Vocabulary:
 
     Args:
         labels: The labels that have a place already, in the order of their places.
+        aliases: Labels by other spellings of them, which share their places.
 
     >>> words = Vocabulary()
     >>> words.place("cat"), words.place("dog"), words.place("cat")
     (0, 1, 0)
+    >>> Vocabulary(("cat",), {"Cat": "cat"}).place("Cat")
+    0
     """
 
-    def __init__(self, labels: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, labels: tuple[str, ...] = (), aliases: Mapping[str, str] | None = None
+    ) -> None:
         self._places = {label: place for place, label in enumerate(labels)}
+        self.aliases = dict(aliases or {})
 
     def __contains__(self, label: str) -> bool:
-        return label in self._places
+        return self.aliases.get(label, label) in self._places
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -35,7 +41,7 @@ class Vocabulary:
         Args:
             label: The label.
         """
-        return self._places.setdefault(label, len(self._places))
+        return self._places.setdefault(self.aliases.get(label, label), len(self._places))
 
     def admits(self, label: str) -> bool:
         """Returns True: a new label gets its place at once, so its samples can be learned now.
@@ -53,6 +59,7 @@ class AssignedVocabulary(Vocabulary):
 
     Args:
         labels: The labels that have a place already, in the order of their places.
+        aliases: Labels by other spellings of them.
 
     Attributes:
         requested: The labels for which a place is to be requested from the server.
@@ -65,8 +72,10 @@ class AssignedVocabulary(Vocabulary):
     (True, [])
     """
 
-    def __init__(self, labels: tuple[str, ...] = ()) -> None:
-        super().__init__(labels)
+    def __init__(
+        self, labels: tuple[str, ...] = (), aliases: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(labels, aliases)
         self.requested: list[str] = []
 
     def admits(self, label: str) -> bool:

@@ -6,12 +6,14 @@ the fields, not their values.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from pathlib import Path
 from typing import Any
 
+from ofcl.errors import OfclError
 from ofcl.federation.party_side.audit_files import FILE, put_aside
 from ofcl.state import Flat, State, flatten, nbytes
 
@@ -67,6 +69,9 @@ class Audit:
 
         Returns:
             The bytes of all fields of the message.
+
+        Raises:
+            OfclError: If it cannot be written: then the message must not leave.
         """
         fields = fields_of(message)
         line = {
@@ -75,9 +80,17 @@ class Audit:
             "bytes": sum(field["bytes"] for field in fields),
             "fields": fields,
         }
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        put_aside(self._folder)
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OfclError(
+                f"the audit file cannot be written ({error}), and nothing leaves this party "
+                f"without it. Make '{self._path}' a file that this account can write to, on a "
+                "disk with room; the party goes on by itself"
+            ) from None
+        with contextlib.suppress(OSError):  # the line is written; the file only gets larger
+            put_aside(self._folder)
         return int(line["bytes"])

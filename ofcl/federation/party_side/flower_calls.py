@@ -72,8 +72,12 @@ class Caller:
             if not self._away:
                 self._away = True
                 self._tell(f"the server at {self._address} cannot be reached; trying again")
-            if self._leaving.wait(TRY_AGAIN):  # this may be a thread that others wait for
-                raise RunOver
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits before the next try; raises `RunOver` if the process is about to end."""
+        if self._leaving.wait(TRY_AGAIN):  # this may be a thread that others wait for
+            raise RunOver
 
     def judge(self, error: Any) -> None:
         """Raises the error that fits the HTTP status of a failed call; returns if a retry may help.
@@ -134,6 +138,17 @@ class Caller:
         import httpx
 
         text = str(error).lower()
+        now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        if "certificate has expired" in text:
+            raise Refused(
+                f"the certificate of the server at {self._address} has expired, by the clock here "
+                f"({now}). If the clock is right, the organiser renews it (ofcl federation renew)"
+            ) from None
+        if "not yet valid" in text:
+            raise Refused(
+                f"the clock here is behind: it says {now}, and the certificate of the server at "
+                f"{self._address} begins later. Set it by NTP"
+            ) from None
         if any(word in text for word in ("certificate", "ssl", "tls")):
             raise Refused(
                 f"the server at {self._address} is not the one of this federation, or does not "

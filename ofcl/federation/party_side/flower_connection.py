@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NODE_FILE = "node-id"  # the number that the server knows this party's last process by
 LOOK_AGAIN = 0.1  # seconds between two looks for messages, while messages come
-LOOK_AGAIN_IDLE = 8.0  # seconds between two looks when no message has come for long
+LOOK_AGAIN_IDLE = 10.0  # seconds between two looks when no message has come for long
 PATIENCE = 20.0  # the pause is the time since the last message, divided by this
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 TRIES = 3  # attempts to send an answer
@@ -203,10 +203,25 @@ class FlowerConnection:
             return answer(from_records(message.content))
         except OfclError as error:
             self._tell(f"error: {error}")
+        except OSError as error:  # a disk that is full or gone
+            self._tell(f"error: {error}; the server asks again, and this party goes on then")
         except Exception as error:  # whatever the server has sent, this party stays
             self._tell(f"error: {type(error).__name__}: {error}\n{traceback.format_exc()}")
-        failed()
+        self._note_failure(failed)
         return None
+
+    def _note_failure(self, failed: Callable[[], None]) -> None:
+        """Notes a failure, before the server hears of it; tries until that can be written."""
+        told = False
+        while True:
+            try:
+                failed()
+                return
+            except OfclError as error:
+                if not told:
+                    self._tell(f"error: {error}")
+                told = True
+            self._caller.wait()
 
 
 def pause_after(idle: float) -> float:
@@ -216,6 +231,6 @@ def pause_after(idle: float) -> float:
         idle: Seconds since the last message.
 
     >>> pause_after(1.0), pause_after(60.0), pause_after(3600.0)
-    (0.1, 3.0, 8.0)
+    (0.1, 3.0, 10.0)
     """
     return min(max(idle / PATIENCE, LOOK_AGAIN), LOOK_AGAIN_IDLE)

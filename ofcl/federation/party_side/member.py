@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +26,14 @@ from ofcl.federation.party_side.own_source import Source, Unnamed
 from ofcl.federation.party_side.party_policy import Policy
 from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.party_side.released_events import leaving
-from ofcl.federation.terms import Introduction, Terms, pack, unpack_terms
+from ofcl.federation.terms import Introduction, Terms, pack, plain_spelling, unpack_terms
 from ofcl.methods import METHODS
 from ofcl.privacy import system_normal
 from ofcl.secure_sum.identity import Identity
 from ofcl.secure_sum.party_sum import PartySum, SumRules
 from ofcl.state import Flat, State, flatten
+from ofcl.storage.atomic_files import CannotWrite
+from ofcl.storage.checkpoint import AllDamaged
 from ofcl.storage.encryption import Seal
 from ofcl.version import __version__, agrees
 
@@ -88,6 +91,8 @@ class Member:
         self._audit = Audit(folder)
         self._run, self._secure, self._secure_only = "", False, secure_only
         self._terms: Terms | None = None
+        self._told_spellings: set[str] = set()
+        self._told_alone = False
         self._vocabulary = AssignedVocabulary()
         self._responder = Responder(
             folder / RUNS,
@@ -183,15 +188,26 @@ class Member:
             )
         if request.run != self._run:
             self._policy.check(terms.settings)
-            self._run, self._vocabulary = request.run, AssignedVocabulary(terms.labels)
+            self._run = request.run
+            self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
+            self._told_spellings, self._told_alone = set(), False
             self._tell(_in_words(request.run, terms))
             self._tell(self._ledger.in_words(terms.settings))
+        self._vocabulary.aliases.update(terms.aliases)
         self._vocabulary.assign(terms.labels)
+        self._tell_spellings(terms.labels)
+        if request.alone and not self._told_alone:
+            self._told_alone = True
+            self._tell(
+                "all others have finished: this party learns alone from now on, and no round will "
+                "follow. Its own model still learns; the global one does not"
+            )
         self._terms = terms
         self._responder.patience = float(terms.settings.get("patience", 60.0))
         self._check_cost(request, terms)
         try:
-            answer = self._responder.answer(request)
+            with _advice_for_parties():
+                answer = self._responder.answer(request)
             self._ledger.note(request.run, terms.settings, answer.tree["released"])
             return answer
         except LostState as lost:
@@ -223,6 +239,20 @@ class Member:
                     labels=unnamed.labels,
                 )
             )
+
+    def _tell_spellings(self, labels: Sequence[str]) -> None:
+        """Tells of own labels that differ from others of the run in case or spaces alone."""
+        own = set(self._source.labels).difference(self._told_spellings)
+        first = {plain_spelling(label): label for label in reversed(labels)}
+        for label in sorted(own):
+            other = first.get(plain_spelling(label), label)
+            if label in labels and other != label:
+                self._told_spellings.add(label)
+                self._tell(
+                    f"your label '{label}' and '{other}' of the run differ in case or spaces "
+                    "alone; they are learned as two classes. Rename yours, or ask the organiser "
+                    "to join them (aliases.toml)"
+                )
 
     def _sum_rules(self) -> SumRules:
         """Gives the rules of secure sums that the terms of the run mean."""
@@ -287,6 +317,24 @@ class Member:
             self._tell(f"{method} cannot learn without the server's part: no --local-too here")
             return False
         return True
+
+
+@contextmanager
+def _advice_for_parties() -> Iterator[None]:
+    """Says what a party can do if its disk is full, or its saved states are damaged."""
+    try:
+        yield
+    except CannotWrite as error:
+        raise OfclError(
+            f"{error.problem}. What was saved before is whole. Make room, or mend it: this party "
+            "is asked again every few seconds, and goes on by itself"
+        ) from error
+    except AllDamaged as error:
+        raise OfclError(
+            f"every saved state in '{error.folder}' is damaged; nothing was changed. Bring one "
+            "back from a backup; or move that folder away and start this party with "
+            "--accept-loss: it then goes on from the global model, with an empty memory"
+        ) from error
 
 
 def _in_words(run: str, terms: Terms) -> str:

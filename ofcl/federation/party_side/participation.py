@@ -13,6 +13,7 @@ from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import load_policy
 from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.setup.folders import PartyFolder
+from ofcl.federation.signing import Verifier
 from ofcl.federation.transport_choice import make_connection
 from ofcl.secure_sum.identity import Identity
 from ofcl.state import State
@@ -61,6 +62,7 @@ def take_part(
             party.
     """
     address = address or party.server
+    verifier = Verifier.of_folder(party.folder, party.party)
     with party.used():
         status = PartyStatus(party.folder, local_too=local_too)
         tell = status.told(tell)
@@ -92,7 +94,9 @@ def take_part(
         ) as connection:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
             with status.connected():
-                connection.serve(member.answer, member.failed)
+                connection.serve(
+                    lambda message: member.answer(verifier.opened(message)), member.failed
+                )
 
 
 def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:

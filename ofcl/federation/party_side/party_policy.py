@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 from ofcl.errors import OfclError, unknown
@@ -146,17 +146,30 @@ class Policy:
             return replace(samples, mean=mean, std=std, count=0)
         if not self.statistics_noise or not samples.mean:
             return samples
-        seed = hashlib.sha256(f"{secret} {samples}".encode()).digest()
-        draw, noise = random.Random(seed), self.statistics_noise
+        noise = self.statistics_noise
+        draw = _normals(f"{secret} {samples}", 2 * len(samples.mean))
         pairs = list(zip(samples.mean, samples.std, strict=True))
-        mean = tuple(m + s * draw.gauss(0, noise) for m, s in pairs)
-        std = tuple(s * math.exp(draw.gauss(0, noise)) for _, s in pairs)
+        mean = tuple(m + s * noise * next(draw) for m, s in pairs)
+        std = tuple(s * math.exp(noise * next(draw)) for _, s in pairs)
         return replace(samples, mean=mean, std=std)
 
     def _refuse(self, name: str, why: str) -> None:
         """Raises the error of a refused run, with the line of the policy that refuses it."""
         line = self.lines.get(name) or f"{name} is {getattr(self, name, self.ranges.get(name))}"
         raise OfclError(f"refused by your policy: {why}; {FILE} says: {line}")
+
+
+def _normals(secret: str, count: int) -> Iterator[float]:
+    """Draws normal numbers from a secret by a cryptographic function (SHAKE-256).
+
+    Args:
+        secret: The same secret gives the same numbers; without it nobody can tell them.
+        count: How many are drawn.
+    """
+    drawn = hashlib.shake_256(secret.encode()).digest(8 * count)
+    for n in range(count):
+        whole = int.from_bytes(drawn[8 * n : 8 * n + 8], "big") >> 11
+        yield NormalDist().inv_cdf((whole + 0.5) / 2**53)
 
 
 def load_policy(folder: Path) -> tuple[Policy, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -14,6 +14,7 @@ from ofcl.data.files.image_embedders import embeds_images
 from ofcl.data.sample_forms import SampleForm, TextForm, VectorForm
 from ofcl.errors import OfclError
 from ofcl.federation.image_vectors import agreed_scaling
+from ofcl.federation.server_side.alias_table import joined
 from ofcl.federation.terms import Introduction, Samples, agree, unpack_samples
 from ofcl.pretrained.tokens import TOKENS, find_tokeniser
 from ofcl.settings.schema import Settings
@@ -30,6 +31,7 @@ class Agreement:
         base: How many of the labels were known when the run began; tasks are made of these.
         samples: The form of the samples.
         odd: The numbers of parties whose samples have another form; they are left out.
+        aliases: Labels by other spellings of them.
     """
 
     run: str
@@ -37,16 +39,19 @@ class Agreement:
     base: int
     samples: Samples
     odd: tuple[int, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_run(cls, known: State) -> Agreement:
+    def of_run(cls, known: State, table: Mapping[str, str]) -> Agreement:
         """Reads the agreement of a run that is resumed.
 
         Args:
             known: The participants' state in the run's checkpoint.
+            table: The alias table as it is now.
         """
-        samples = unpack_samples(known["samples"])
-        return cls(known["run"], tuple(known["labels"]), known["base"], samples)
+        samples, labels = unpack_samples(known["samples"]), tuple(known["labels"])
+        aliases = joined(known.get("aliases", {}), labels, table)
+        return cls(known["run"], labels, known["base"], samples, aliases=aliases)
 
 
 def make_agreement(
@@ -55,6 +60,7 @@ def make_agreement(
     settings: Settings,
     fewest: int,
     tell: Callable[[str], None],
+    aliases: Mapping[str, str],
 ) -> Agreement:
     """Makes the agreement of a new run from the parties' introductions.
 
@@ -64,17 +70,18 @@ def make_agreement(
         settings: The settings of the run.
         fewest: How many parties the run needs.
         tell: Is given a line for each party that is left out.
+        aliases: Labels by other spellings of them.
 
     Raises:
         OfclError: If too few have samples of one form, or there are more labels than a memory has
             places; the error names the parties.
     """
     named = {names[k]: introductions[k] for k in sorted(introductions)}
-    agreed = agree(named, fewest, tell)
+    agreed = agree(named, fewest, tell, aliases)
     _check_memory(settings, agreed.labels, named)
     odd = tuple(names.index(name) for name in agreed.odd)
     run = secrets.token_hex(8)
-    return Agreement(run, agreed.labels, len(agreed.labels), agreed.samples, odd)
+    return Agreement(run, agreed.labels, len(agreed.labels), agreed.samples, odd, aliases)
 
 
 def _check_memory(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
 
 STARTING = 20.0  # seconds that the server may take to come up, and to hand out a run's task
+BACK_SOON = (502, 503, 504)  # HTTP statuses of a server that will be back
 GONE = 5.0  # seconds after which a server that does not answer counts as gone
 
 _APP = """[project]
@@ -143,6 +144,7 @@ def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -
         token=token,
     )
     grid._retry_invoker.max_time = GONE  # by default it tries for ever
+    grid._retry_invoker.should_giveup = _is_final  # Flower's ends this process after a 401
     task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
     if task.run.run_id != run:
         grid.close()
@@ -151,3 +153,12 @@ def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -
     TaskIdentity.node_id = task.context.node_id
     grid.set_run(run_from_proto(task.run))
     return grid
+
+
+def _is_final(error: Exception) -> bool:
+    """Tells whether a call that has failed with this error is hopeless, and not made again."""
+    import httpx
+
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code not in BACK_SOON
+    return any(word in str(error).lower() for word in ("certificate", "ssl", "tls"))

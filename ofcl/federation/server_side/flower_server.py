@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import check_flower
 from ofcl.federation.server_side.flower_control import HEADER
+from ofcl.federation.server_side.flower_replies import replies_only
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
@@ -97,7 +98,14 @@ class Guard:
         return None if known else (403, b"forbidden")
 
 
-def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: bool) -> None:
+def serve(
+    server: ServerFolder,
+    host: str,
+    ready: threading.Event,
+    *,
+    insecure: bool,
+    tell: Callable[[str], None],
+) -> None:
     """Runs the server in this process until it is stopped.
 
     Args:
@@ -105,11 +113,13 @@ def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: 
         host: The address to listen on.
         ready: Is set when parties may be let in.
         insecure: Whether to listen without TLS, and ask parties for no key.
+        tell: Is given a line about every party that sends what it may not.
     """
     check_flower()
     import flwr.superlink.main as superlink
     import uvicorn
     from flwr.superlink.cli import flower_superlink
+    from flwr.superlink.servicer.fleet import fleet_handlers
 
     logging.getLogger("flwr").setLevel(logging.WARNING)
     logging.getLogger("uvicorn.access").addFilter(lambda _: False)  # ten lines a second
@@ -118,6 +128,8 @@ def serve(server: ServerFolder, host: str, ready: threading.Event, *, insecure: 
     create: Any = superlink.create_app
     token = server.token()
     superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token, ready)  # type: ignore[assignment]
+    handlers: Any = fleet_handlers
+    handlers.push_messages = replies_only(handlers.push_messages, tell)
     sys.argv = ["flower-superlink", *_arguments(server, host, insecure)]  # read there alone
     flower_superlink()
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, from_records
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.server_side.flower_run import start_run, take_task
-from ofcl.federation.transport import Delivery, ServerGone
-from ofcl.state import State
+from ofcl.federation.transport import Delivery, NoServer, ServerGone
+from ofcl.state import Flat, State
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
 
+GIVEN_UP = (401, 403)  # HTTP statuses of a run that the server has given up
 WEEK = 7 * 24 * 3600.0  # seconds that a message may wait for its party
+
+
+class _GivenUp(Exception):
+    """Raised if Flower's server has given up the run: this process has slept for a minute."""
 
 
 @dataclass
@@ -47,17 +52,37 @@ class FlowerTransport:
     """
 
     def __init__(self, server: ServerFolder, *, insecure: bool, lasting: float = WEEK) -> None:
-        from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
-
-        self._server, self._lasting = server, lasting
+        self._server, self._lasting, self._insecure = server, lasting, insecure
         self._numbers = {name: k for k, name in enumerate(server.federation.parties)}
         self._control = FlowerControl(server, insecure=insecure)
-        run = start_run(server, self._control)
-        self._grid = take_task(server, run, insecure=insecure)
-        self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
-        self._beat.start()
         self._nodes: dict[int, int] = {}  # party → Flower's number of its node
+        self._opened = 0  # how often a run was started at Flower's server
+        self._open()
+
+    def _open(self) -> None:
+        """Starts a run at Flower's server, and tells the server from now on that it goes on."""
+        from flwr.supercore.heartbeat import HeartbeatSender
+
+        run = start_run(self._server, self._control)
+        self._grid = take_task(self._server, run, insecure=self._insecure)
+        self._beat = HeartbeatSender(_heartbeat(self._grid._runtime_client))
+        self._beat.start()
+        self._opened += 1
+        self._sent: set[str] = set()  # identifiers of messages of this run of Flower's
         self._arriving: dict[str, _Arriving] = {}  # by the identifier of the message answered
+
+    def _open_again(self) -> None:
+        """Starts another run at Flower's server: the last one was given up while this one slept.
+
+        Messages of the last one are lost. The texts that `connected` gives change, so that they are
+        sent again; parties answer them as before.
+        """
+        self._beat.stop()
+        self._grid.close()
+        try:
+            self._open()
+        except NoServer as error:  # it was there when this run began
+            raise ServerGone(str(error)) from None
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
@@ -67,6 +92,8 @@ class FlowerTransport:
         try:
             yield
         except (httpx.HTTPError, ServerUnreachable) as error:
+            if isinstance(error, httpx.HTTPStatusError) and error.response.status_code in GIVEN_UP:
+                raise _GivenUp from None
             raise ServerGone(
                 f"the server at {self._server.here} has gone ({error}). What was learned is saved; "
                 f"when it is there again: ofcl federation start {self._server.folder} --resume"
@@ -81,10 +108,10 @@ class FlowerTransport:
             if name in self._numbers and node.online:
                 party = self._numbers[name]
                 self._nodes[party] = node.number
-                connected[party] = node.activated
+                connected[party] = f"{self._opened} {node.activated}"
         return connected
 
-    def send(self, party: int, content: State) -> str:
+    def send(self, party: int, content: State | Flat) -> str:
         """Sends a message to a party.
 
         Args:
@@ -102,9 +129,16 @@ class FlowerTransport:
             message_type="query.ofcl",
             ttl=self._lasting,
         )
-        with self._reached():
-            sent = list(self._grid.push_messages([message]))
-        return str(sent[0] or "") if sent else ""
+        try:
+            with self._reached():
+                sent = list(self._grid.push_messages([message]))
+        except _GivenUp:
+            self._open_again()
+            return ""
+        if not sent or not sent[0]:
+            return ""
+        self._sent.add(str(sent[0]))
+        return str(sent[0])
 
     def fetch(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
         """Collects the answers of which all parts have arrived; later calls look for the others.
@@ -115,6 +149,14 @@ class FlowerTransport:
         Returns:
             The answers by the identifiers of the messages; each answer is handed out once.
         """
+        try:
+            return self._fetched([message for message in messages if message in self._sent])
+        except _GivenUp:
+            self._open_again()
+            return {}
+
+    def _fetched(self, messages: Sequence[str]) -> Mapping[str, Delivery]:
+        """Collects answers to messages of the present run of Flower's."""
         self._arriving = {m: answer for m, answer in self._arriving.items() if m in messages}
         # Flower hands out an answer once; whoever asks for it again hears that there is none.
         if new := [message for message in messages if message not in self._arriving]:
@@ -126,6 +168,7 @@ class FlowerTransport:
                     deliveries[message] = delivery
         for message in deliveries:
             del self._arriving[message]
+            self._sent.discard(message)
         return deliveries
 
     def _look_for_answers(self, messages: list[str]) -> None:
@@ -191,3 +234,21 @@ class FlowerTransport:
             self._grid._runtime_client.PushTaskOutput(done)
         self._beat.stop()
         self._grid.close()
+
+
+def _heartbeat(client: Any) -> Callable[[], bool]:
+    """Makes the function that tells Flower's server that the run goes on; a failure is no error.
+
+    Args:
+        client: Flower's client for the interface of runs.
+    """
+    import httpx
+    from flwr.proto.runtime_pb2 import SendTaskHeartbeatRequest
+
+    def beat() -> bool:
+        try:
+            return bool(client.SendTaskHeartbeat(SendTaskHeartbeatRequest()).success)
+        except httpx.HTTPError:  # whoever sends the next message finds out why
+            return False
+
+    return beat

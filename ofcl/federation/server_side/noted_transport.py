@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ofcl.federation.server_side.run_status import RunStatus
 from ofcl.federation.transport import Delivery, Transport
-from ofcl.state import State
+from ofcl.state import Flat, State
 
 
 class NotedTransport:
@@ -27,7 +27,7 @@ class NotedTransport:
         self._status.connected(found)
         return found
 
-    def send(self, party: int, content: State) -> str:
+    def send(self, party: int, content: State | Flat) -> str:
         """Sends a message to a party.
 
         Args:

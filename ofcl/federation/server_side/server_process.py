@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, printable
 from ofcl.federation.server_side.enrolment import Doorkeeper
 from ofcl.federation.server_side.flower_server import serve
 from ofcl.federation.setup.folders import ServerFolder, is_loopback
@@ -65,7 +65,7 @@ def run_server(
             daemon=True,
         ).start()
         try:
-            serve(server, host, ready, insecure=insecure)
+            serve(server, host, ready, insecure=insecure, tell=tell_terminal)
         except SystemExit as error:
             if error.code not in (0, None):
                 tell_terminal(f"error: the server has ended; '{log}' says why")
@@ -97,4 +97,4 @@ def _printing_to(log: Path, line: Callable[[str], str]) -> Iterator[Callable[[st
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal, log.open("ab") as file:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
-        yield lambda text: print(line(text), file=terminal)
+        yield lambda text: print(line(printable(text)), file=terminal)

@@ -51,6 +51,7 @@ class FederationStage:
         transport: Carries messages to the parties.
         readmitted: Names of parties that are let in again after a quarantine.
         back: Whether a resumed run goes back to an earlier global model at once.
+        aliases: Labels by other spellings that parties use (`alias_table`).
         introduced: Is given the introductions by which a new run begins.
     """
 
@@ -62,11 +63,12 @@ class FederationStage:
         *,
         readmitted: Collection[str] = (),
         back: bool = False,
+        aliases: Mapping[str, str] | None = None,
         introduced: Callable[[Mapping[int, Introduction]], None] = lambda introductions: None,
     ) -> None:
         self._introduced = introduced
         self._federation, self._folder, self._transport = federation, folder, transport
-        self._readmitted, self._back = readmitted, back
+        self._readmitted, self._back, self._aliases = readmitted, back, aliases or {}
 
     def prepare(self, settings: Settings, known: State | None, hooks: Hooks) -> Prepared:
         """Makes the server, and the engine that asks the parties and checks their answers.
@@ -87,7 +89,13 @@ class FederationStage:
             announced = travelling_settings(settings)
             labels, base = vocabulary.labels, agreement.base
             return Terms(
-                announced, settings.clients, labels, base, agreement.samples, version=__version__
+                announced,
+                settings.clients,
+                labels,
+                base,
+                agreement.samples,
+                agreement.aliases,
+                version=__version__,
             )
 
         courier = Courier(
@@ -100,7 +108,9 @@ class FederationStage:
             tell=hooks.tell,
         )
         agreement = (
-            self._agree(settings, courier, hooks) if known is None else Agreement.of_run(known)
+            self._agree(settings, courier, hooks)
+            if known is None
+            else Agreement.of_run(known, self._aliases)
         )
         settings = settled(settings, agreement)
         # Heads start without the classes that came later: they grow with a checkpoint, or a round.
@@ -109,7 +119,7 @@ class FederationStage:
         settings = resolve(settings, dataset)
         check_settings(settings)  # now that it is known whether parties have streams
         check_run(settings, dataset, len(first_labels))
-        vocabulary = LabelSpace(agreement.labels, hooks.tell)
+        vocabulary = LabelSpace(agreement.labels, hooks.tell, agreement.aliases)
         rounds = for_those_present(settings, self._federation, hooks.tell, new=known is None)
         samples, names = agreement.samples, self._federation.parties
 
@@ -128,7 +138,13 @@ class FederationStage:
             sample_form=lambda: sample_form(samples, dataset, settings),
             pattern=Pattern("text" if samples.kind == "tokens" else samples.kind, samples.shape),
             form=form_of(dataset),
-            agreed={"run": agreement.run, "base": agreement.base, "samples": asdict(samples)},
+            names=names,
+            agreed={
+                "run": agreement.run,
+                "base": agreement.base,
+                "samples": asdict(samples),
+                "aliases": dict(agreement.aliases),
+            },
         )
         engine = RemoteEngine(
             settings.clients,
@@ -156,7 +172,8 @@ class FederationStage:
         fewest = fewest_parties(settings, self._federation)
         said = courier.introductions(fewest)
         self._introduced(said)
-        return make_agreement(said, self._federation.parties, settings, fewest, hooks.tell)
+        parties = self._federation.parties
+        return make_agreement(said, parties, settings, fewest, hooks.tell, self._aliases)
 
     def resume_command(self, directory: Path) -> str:
         """Gives the command that resumes the stopped run of this federation.

@@ -2,8 +2,8 @@
 
 federation.toml        name, parties, who has left, address; no secrets
 authority/             the key that signs certificates; only the organiser needs it
-server/                certificate and key of the server, the parties' public keys, tokens
-<party>/               handed to that party: its key, the authority's certificate, a README
+server/                certificate and keys of the server, the parties' public keys, tokens
+<party>/               handed to that party: its key, the server's public key, a README
 runs/                  the run directories, at the server
 """
 
@@ -122,6 +122,16 @@ class ServerFolder:
     def key(self) -> Path:
         """The file of the private key of the server's certificate."""
         return self._server / "server.key"
+
+    @property
+    def signing_key(self) -> Path:
+        """The file of the private key with which the server signs its messages."""
+        return self._server / "signing.key"
+
+    @property
+    def signing_public(self) -> Path:
+        """The file of its public half, which each party has in its folder."""
+        return self._server / "signing.pub"
 
     def expiry(self) -> str | None:
         """Gives a warning if the certificate expires soon or has expired; None: it is fine."""

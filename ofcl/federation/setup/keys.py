@@ -182,6 +182,19 @@ def _signed(
     return Certified(private, certificate.sign(signing, hashes.SHA384()).public_bytes(pem))
 
 
+def make_signing_key() -> tuple[bytes, bytes]:
+    """Makes the key pair with which a server signs its messages (Ed25519), both halves as PEM."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, pem = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return private, public
+
+
 def make_party_key() -> PartyKey:
     """Makes a new key pair for a party."""
     from cryptography.hazmat.primitives import serialization

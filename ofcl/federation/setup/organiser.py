@@ -14,8 +14,15 @@ from ofcl.errors import OfclError, unknown
 from ofcl.federation.party_side.party_policy import FILE as POLICY_FILE
 from ofcl.federation.party_side.party_policy import USUAL
 from ofcl.federation.setup.folders import FILE, PARTY_FILE, Federation, load_server
-from ofcl.federation.setup.keys import Certified, certify, make_authority, make_party_key
+from ofcl.federation.setup.keys import (
+    Certified,
+    certify,
+    make_authority,
+    make_party_key,
+    make_signing_key,
+)
 from ofcl.federation.setup.party_readme import party_readme
+from ofcl.federation.signing import PUBLIC
 from ofcl.secure_sum.identity import PEERS
 from ofcl.settings.files import to_toml
 from ofcl.storage.atomic_files import write_whole
@@ -47,6 +54,7 @@ def create(folder: Path, federation: Federation) -> None:
     _certify_server(folder, authority, federation.hosts)
     _write_secret(folder / "server" / "admin.token", secrets.token_urlsafe(32).encode())
     _write_secret(folder / "server" / "executor.secret", secrets.token_hex(32).encode())
+    _make_signing_key(folder)
     for party in federation.parties:
         _enrol(folder, federation, party)
     _introduce(folder, federation)
@@ -63,6 +71,7 @@ def add_party(folder: Path, party: str) -> None:
     Raises:
         OfclError: If the name cannot be used, or is taken.
     """
+    ensure_signing_key(folder)
     with _changing(folder) as federation:
         if party in federation.left:
             raise OfclError(f"'{party}' has left '{federation.name}'; give it another name")
@@ -126,6 +135,37 @@ def renew(folder: Path, hosts: Sequence[str] = ()) -> None:
             _save(folder, federation)
 
 
+def ensure_signing_key(folder: Path) -> str | None:
+    """Makes the key with which the server signs its messages, if an earlier version made none.
+
+    Folders of parties that are still here get the public half.
+
+    Args:
+        folder: The folder of the federation.
+
+    Returns:
+        A remark for the organiser; None: the key was there.
+    """
+    server = load_server(folder)
+    if server.signing_key.exists():
+        return None
+    with _changing(folder) as federation:
+        _make_signing_key(folder)
+        for party in filter(lambda party: (folder / party).is_dir(), federation.present):
+            _write_public(folder / party / PUBLIC, server.signing_public.read_bytes())
+    return (
+        f"the server signs its requests from now on: give '{server.signing_public}' to every party "
+        f"whose folder is elsewhere. It saves it as {PUBLIC} in its folder, and starts again"
+    )
+
+
+def _make_signing_key(folder: Path) -> None:
+    """Makes the key with which the server signs its messages."""
+    private, public = make_signing_key()
+    _write_public(folder / "server" / "signing.pub", public)
+    _write_secret(folder / "server" / "signing.key", private)
+
+
 @contextmanager
 def _changing(folder: Path) -> Iterator[Federation]:
     """Gives the federation, and keeps other processes from changing it within the context."""
@@ -161,6 +201,8 @@ def _enrol(folder: Path, federation: Federation, party: str) -> None:
     key = make_party_key()
     _write_secret(folder / party / "key", key.private)
     _write_public(folder / "server" / "keys" / f"{party}.pub", key.public)
+    public = (folder / "server" / "signing.pub").read_bytes()
+    _write_public(folder / party / PUBLIC, public)
     _write_public(folder / party / "ca.crt", (folder / "server" / "ca.crt").read_bytes())
     values = {"federation": federation.name, "party": party,
               "number": federation.parties.index(party), "server": federation.address}  # fmt: skip

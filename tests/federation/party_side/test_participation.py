@@ -13,16 +13,18 @@ from ofcl.federation.party_side.participation import seal_saved, take_part
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import load_party
 from ofcl.federation.setup.organiser import create
+from ofcl.federation.signing import Signer
 from ofcl.storage.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ofcl.storage.encryption import Seal
 from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, members
+from tests.support.remote import over_the_wire
 
 
 class InProcessConnection:
     """A connection without a network: one message to be answered, and one failure."""
 
-    def __init__(self, log):
-        self.log = log
+    def __init__(self, log, signer):
+        self.log, self.signer = log, signer
 
     def __enter__(self):
         self.log.append("entered")
@@ -32,7 +34,10 @@ class InProcessConnection:
         self.log.append("left")
 
     def serve(self, answer, failed):
-        self.log.append(answer({}).tree["party"])
+        message = over_the_wire(self.signer.signed({}, "hospital-b"))
+        self.log.append(answer(message).tree["party"])
+        with pytest.raises(OfclError, match="without a signature"):
+            answer({})
         failed()
 
 
@@ -40,11 +45,12 @@ def test_a_party_takes_part_over_any_connection(tmp_path, monkeypatch):
     create(tmp_path / "trial", FEDERATION)
     party = load_party(tmp_path / "trial" / "hospital-b")
     log = []
+    signer = Signer((tmp_path / "trial" / "server" / "signing.key").read_bytes())
 
     def make(folder, address, **how):
         assert (folder, address) == (party, "127.0.0.1:8000")
         assert how.keys() == {"insecure", "tell", "leaving"}
-        return InProcessConnection(log)
+        return InProcessConnection(log, signer)
 
     monkeypatch.setattr(participation, "make_connection", make)
     take_part(party, {"dataset": "digits"}, leaving=threading.Event(), tell=log.append)

@@ -22,7 +22,8 @@ def test_init_makes_folders_with_secrets_that_only_their_owner_reads(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "ofcl federation client b" in (tmp_path / "f" / "b" / "README.md").read_text()
     names = {p.name for p in (tmp_path / "f" / "b").iterdir()}
-    assert names == {"key", "ca.crt", "party.toml", "policy.toml", "README.md", "peers"}
+    assert names == {"key", "ca.crt", "party.toml", "policy.toml", "README.md", "peers",
+                         "server.pub"}  # fmt: skip
     for name in ("a", "b"):  # all parties' public keys, for secure aggregation
         public = (tmp_path / "f" / "b" / "peers" / f"{name}.pub").read_bytes()
         assert public == (tmp_path / "f" / "server" / "keys" / f"{name}.pub").read_bytes()
