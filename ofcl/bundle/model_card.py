@@ -15,6 +15,13 @@ METRICS = {
     "A": "accuracy A of the clients' models (%)",
     "F": "forgetting F of the clients' models (%)",
 }
+OF_PARTY = {
+    "party_global": "accuracy of the global model on the party's test data (%)",
+    "party_own": "accuracy of the party's own model there (%)",
+    "party_alone": "accuracy there of a model learned from the party's data alone (%)",
+    "party_samples": "test samples of the party",
+}
+"""Figures of the party that keeps the model, if it is one of a federation."""
 _KINDS = {"image": "image-classification", "text": "text-classification",
           "table": "tabular-classification", "vector": "tabular-classification"}  # fmt: skip
 
@@ -88,6 +95,13 @@ def _body(description: Description) -> Iterator[str]:
     for name, words in METRICS.items():
         value = learned.metrics.get(name)
         yield f"| {words} | {'–' if value is None else f'{value:.1f}'} |"
+    for name, words in OF_PARTY.items():
+        if (value := learned.metrics.get(name)) is not None:
+            yield (
+                f"| {words} | {value:.0f} |"
+                if name == "party_samples"
+                else (f"| {words} | {value:.1f} |")
+            )
     method = {name: learned.settings.get(name) for name in ("method", "protocol", "memory", "seed")}
     yield ""
     yield "Settings: " + ", ".join(f"{k} = {_plain(str(v))}" for k, v in method.items()) + "."

@@ -2,8 +2,8 @@
 
 main            puts the commands together, and prints errors
 logs            the log: plain lines for people, or lines of JSON
-…_command(s)    the commands; those of `ofcl federation` are in organise, federation_server
-                and take_part
+…_command(s)    the commands; those of `ofcl federation` are in organise, federation_server,
+                take_part and watch_command
 …_options       options that several commands have
 several_seeds   `ofcl run --seeds`
 run_loop        runs a run and shows it: `progress` (from a `tally`), `show`, `terminal` print

@@ -7,9 +7,10 @@ import typer
 from ofcl.cli.federation_server import server, start, status, stop
 from ofcl.cli.organise import add, init, remove, renew
 from ofcl.cli.take_part import client
+from ofcl.cli.watch_command import watch
 
 app = typer.Typer(
     help="Learn together with other parties; everybody's samples stay where they are."
 )
-for command in (init, add, remove, renew, server, client, start, status, stop):
+for command in (init, add, remove, renew, server, client, start, status, stop, watch):
     app.command()(command)

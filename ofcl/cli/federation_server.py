@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from ofcl.cli.federation_options import Folder, Insecure, refuse_insecure
+from ofcl.cli.logs import as_line
 from ofcl.cli.run_loop import drive
 from ofcl.cli.show import percent, print_result
 from ofcl.cli.terminal import out_console, say, warn
@@ -18,7 +19,10 @@ from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
 from ofcl.federation.server_side.alias_table import load_aliases
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
+from ofcl.federation.server_side.noted_transport import NotedTransport
+from ofcl.federation.server_side.reconnecting import until_over
 from ofcl.federation.server_side.run_list import Runs
+from ofcl.federation.server_side.run_status import RunStatus
 from ofcl.federation.server_side.server_process import default_host, run_server
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
@@ -44,7 +48,7 @@ def server(
     host = host or default_host(here, insecure=insecure)
     if insecure:
         refuse_insecure(host)
-    run_server(here, host, insecure=insecure, tell=say)
+    run_server(here, host, insecure=insecure, tell=say, line=as_line)
 
 
 def start(
@@ -90,22 +94,32 @@ def start(
             RunDirectory(path).check_new()
         if remark := ensure_signing_key(folder):
             warn(remark)
-        transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
-        with contextlib.closing(transport):
-            stage = FederationStage(
-                here.federation,
-                folder,
-                transport,
-                readmitted=_known(here, readmit),
-                back=back,
-                aliases=load_aliases(folder),
-            )
-            if last is not None:
-                run = Run.resume(path, tell=say, stage=stage)
-            else:
-                run = Run(made, out=path, stage=stage, tell=say)
-            runs.begin(path)  # not before it has begun: the one before can be gone on with
-            print_result(out_console, drive(run, quiet))
+        noted, known = RunStatus(here, path), _known(here, readmit)
+        tell = noted.told(say)
+
+        def attempt(first: bool) -> Run:
+            transport = open_transport(here, insecure=insecure, round_timeout=made.round_timeout)
+            with contextlib.closing(transport):
+                stage = FederationStage(
+                    here.federation,
+                    folder,
+                    NotedTransport(transport, noted),
+                    readmitted=known,
+                    back=back and first,
+                    aliases=load_aliases(folder),
+                    introduced=noted.introduced,
+                )
+                if RunDirectory(path).started():
+                    run = Run.resume(path, tell=tell, stage=stage)
+                else:
+                    run = Run(made, out=path, stage=stage, tell=tell)
+                runs.begin(path)  # not before it has begun: the one before can be gone on with
+                with noted.going_on(run.epsilon):
+                    result = drive(run, quiet)
+                print_result(out_console, result)
+            return run
+
+        run = until_over(attempt, tell)
         if (cost := run.epsilon()) is not None:
             privacy = f"what each party sent, ε {cost:.2f} at δ {made.dp_delta:g}"
             out_console.print(f"privacy: {privacy}", highlight=False)

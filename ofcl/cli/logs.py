@@ -43,10 +43,31 @@ class JsonLog(logging.Handler):
         Args:
             record: The message.
         """
+        print(self.format(record), file=sys.stderr, flush=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Writes a message as JSON.
+
+        Args:
+            record: The message.
+        """
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": when, "level": record.levelname.lower(), "logger": record.name,
                 "message": record.getMessage()}  # fmt: skip
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        return json.dumps(line)
+
+
+def as_line(text: str) -> str:
+    """Writes a message as the log would, for a terminal that the log does not reach.
+
+    Args:
+        text: The message.
+    """
+    logger = logging.getLogger("ofcl")
+    handler = next((each for each in logger.handlers if isinstance(each, JsonLog)), None)
+    if handler is None:
+        return text
+    return handler.format(logger.makeRecord("ofcl", logging.INFO, "", 0, text, (), None))
 
 
 def log_to_terminal(as_json: bool = False) -> None:

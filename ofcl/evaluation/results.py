@@ -7,7 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ofcl.evaluation import metrics
-from ofcl.events import Evaluated, Event, Hits, Learned, Round, Skipped, TaskEnded
+from ofcl.events import (
+    Evaluated,
+    Event,
+    Hits,
+    Learned,
+    Round,
+    Skipped,
+    TaskEnded,
+    from_json,
+    to_json,
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,31 @@ class Summary:
         self._rounds = self._bytes_sent = self._bytes_received = self._skipped = 0
         self._evaluated: dict[tuple[int, int], Evaluated] = {}  # by client and task
         self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
+
+    def state(self) -> dict[str, Any]:
+        """Gives the sums as plain values, from which `from_state` makes them again."""
+        return {
+            "rounds": self._rounds,
+            "bytes": [self._bytes_sent, self._bytes_received],
+            "skipped": self._skipped,
+            "evaluated": [to_json(event) for event in self._evaluated.values()],
+            "learned": [dict(sums) for sums in self._learned.values()],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Summary:
+        """Makes the sums that `state` gave.
+
+        Args:
+            state: The plain values.
+        """
+        summary = cls()
+        summary._rounds, summary._skipped = state["rounds"], state["skipped"]
+        summary._bytes_sent, summary._bytes_received = state["bytes"]
+        for value in state["evaluated"]:
+            summary.add(from_json(value))
+        summary._learned = {(sums["client"], sums["task"]): dict(sums) for sums in state["learned"]}
+        return summary
 
     def add(self, event: Event) -> None:
         """Adds an event to the sums.

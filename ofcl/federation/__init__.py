@@ -6,6 +6,7 @@
     image_vectors      images that parties embed by one network, and the scaling of their vectors
     transport          the two protocols that carry messages, one for the server, one for a party
     transport_choice   chooses the classes for both; the only ones are Flower's
+    status_file        a small file in which a process notes how it is, for `watch`
     setup/             making a federation and changing it: who takes part, keys, folders
     server_side/       the server: whom it waits for and how long; a run between parties
     party_side/        a party: its data, its client, what leaves it and the record of that

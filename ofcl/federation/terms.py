@@ -21,6 +21,7 @@ from ofcl.pretrained.backbone_names import is_backbone, parse_backbone
 from ofcl.settings.rules import AT_PARTY
 from ofcl.settings.schema import Settings
 from ofcl.state import State
+from ofcl.version import __version__, agrees
 
 MOST_LABELS = 10_000  # labels that a party may bring
 MOST_NUMBERS = 10**7  # numbers in one sample
@@ -110,11 +111,13 @@ class Introduction:
         party: The name of the party.
         labels: The labels of the party's dataset; none for a stream, whose labels come later.
         samples: The form of the party's samples.
+        version: The party's version of this package; "": an earlier one, which tells none.
     """
 
     party: str
     labels: tuple[str, ...]
     samples: Samples
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class Terms:
         base: How many of the labels were known when the run began; tasks are made of these.
         samples: The form of all parties' samples.
         aliases: Labels by other spellings of them that parties use.
+        version: The server's version of this package; "": an earlier one, which tells none.
     """
 
     settings: Mapping[str, Any]
@@ -136,6 +140,7 @@ class Terms:
     base: int
     samples: Samples
     aliases: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
 
 
 def plain_spelling(label: str) -> str:
@@ -168,7 +173,10 @@ def unpack_introduction(state: State) -> Introduction:
     try:
         samples = unpack_samples(state["samples"])
         introduction = Introduction(
-            state["party"], tuple(state["labels"][: MOST_LABELS + 1]), samples
+            state["party"],
+            tuple(state["labels"][: MOST_LABELS + 1]),
+            samples,
+            str(state.get("version", ""))[:40],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Rejected(f"its introduction cannot be read ({error})") from None
@@ -176,6 +184,11 @@ def unpack_introduction(state: State) -> Introduction:
         raise Rejected("its introduction is of other types")
     if len(introduction.labels) > MOST_LABELS:
         raise Rejected(f"it brings {len(introduction.labels)} labels")
+    if not agrees(introduction.version):
+        raise Rejected(
+            f"it runs ofcl {introduction.version!r} and this server {__version__}, whose messages "
+            "may differ; install the same version at both"
+        )
     for label in introduction.labels:
         check_label(label)
     _check_samples(samples)
@@ -224,6 +237,7 @@ def unpack_terms(state: State) -> Terms:
         base=int(state["base"]),
         samples=unpack_samples(state["samples"]),
         aliases=dict(state.get("aliases", {})),  # earlier versions had none
+        version=str(state.get("version", "")),  # earlier versions told none
     )
 
 

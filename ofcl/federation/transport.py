@@ -30,7 +30,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from ofcl.errors import OfclError
 from ofcl.state import Flat, State
+
+
+class ServerGone(OfclError):
+    """Raised at the server's side of a run when the server is not there any more."""
+
+
+class NoServer(ServerGone):
+    """Raised when a run finds no server to begin with."""
 
 
 @dataclass(frozen=True)

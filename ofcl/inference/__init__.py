@@ -1,4 +1,4 @@
-"""Putting a learned model to use: `ofcl predict`, `evaluate`, `export`, `serve`.
+"""Putting a learned model to use: `ofcl predict`, `evaluate`, `export`, `serve`; watching.
 
 The model itself is in `bundle/`; this room reads what is to be predicted and writes the answers.
 
@@ -17,6 +17,7 @@ The model itself is in `bundle/`; this room reads what is to be predicted and wr
     torch_export     a model as a program of torch.export
     hub_export       a model on the Hugging Face hub
     service/         a model over HTTP
+    watch/           a page to watch a federation, on the layers of the service
 
 May import everything but the command line.
 """

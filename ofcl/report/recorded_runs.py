@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ofcl.errors import OfclError
-from ofcl.evaluation.results import Result, summarise
+from ofcl.evaluation.results import Result
 from ofcl.events import from_json
 from ofcl.report.grouping import experiment_key
 from ofcl.report.naming import ExperimentName, name_experiments
@@ -112,8 +112,10 @@ def read_run(directory: RunDirectory) -> RunView:
     finished = result is not None
     if result is None:
         events = directory.events()
-        result = summarise(
-            map(from_json, events),
+        summary = directory.earlier_events().summary()
+        for event in events:
+            summary.add(from_json(event))
+        result = summary.result(
             clients=settings.clients,
             tasks=None if settings.streams else directory.earlier_tasks() + settings.tasks,
             seconds=events[-1]["seconds"] if events else 0.0,

@@ -3,6 +3,7 @@
 run_directory   the folder of a run: settings, events, model, result
 run_record      the events of a run so far: summed up, and written by the recorder
 recorder        writes events as they happen, one line each
+event_files     the files of events; those of endless runs are put aside
 save_timer      when the next checkpoint is due
 checkpoint      the last two states of a run, each complete or absent
 state_files     one state as safetensors + JSON, never pickle

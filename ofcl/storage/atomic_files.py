@@ -39,6 +39,20 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
     partial.replace(path)
 
 
+def replace_whole(path: Path, text: str) -> None:
+    """Replaces a text file so that readers see the old or the new one; a power cut may lose both.
+
+    It does not wait for the disk: for files that are written again every second.
+
+    Args:
+        path: The path of the file.
+        text: The text.
+    """
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
 def sync(path: Path) -> None:
     """Waits until a file, or the names in a folder, are on the disk and outlast a power cut.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ofcl.errors import OfclError
 from ofcl.events import Event, from_json, to_json
+from ofcl.storage import event_files
 from ofcl.storage.atomic_files import explained
 from ofcl.storage.run_directory import RunDirectory
 
@@ -25,7 +26,7 @@ class Recorder:
     """
 
     def __init__(self, run: RunDirectory, count: int, resumed: bool) -> None:
-        self._count, self._path = count, run.path
+        self._count, self._path, self._run = count, run.path, run
         self._file = run.open_events()
         if resumed:
             self._write({"event": "resumed", "after": count})
@@ -45,6 +46,20 @@ class Recorder:
         self._file.flush()
         os.fsync(self._file.fileno())
 
+    def put_aside(self, safe: int) -> None:
+        """Begins another file if this one is large, and deletes the earliest files.
+
+        Args:
+            safe: So many events are in both checkpoints of the run.
+        """
+        if (self._path / event_files.NEWEST).stat().st_size < event_files.LARGE:
+            return
+        with explained(self._path):
+            self._file.close()
+            event_files.put_aside(self._path)
+            self._file = self._run.open_events()
+            event_files.sum_up(self._path, safe)
+
     def close(self) -> None:
         """Closes the file of events."""
         with contextlib.suppress(OSError):  # `record` has raised an error already
@@ -57,7 +72,9 @@ class Recorder:
 
 
 def first_events(run: RunDirectory, events: int) -> Iterator[Event]:
-    """Yields the first events of a run, read from its event file, one at a time.
+    """Yields the first events of a run, read from its event files, one at a time.
+
+    Those that are summed up already (`RunDirectory.earlier_events`) are left out.
 
     Args:
         run: The directory of the run.
@@ -66,7 +83,7 @@ def first_events(run: RunDirectory, events: int) -> Iterator[Event]:
     Raises:
         OfclError: If the file has fewer events, or one in between is missing.
     """
-    found = 0
+    found = run.earlier_events().count
     for value in run.iterate_events():
         if found == events or value.get("n") != found:
             break

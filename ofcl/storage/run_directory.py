@@ -1,7 +1,7 @@
 """The run directory: the files of a run, written so that a crash loses nothing.
 
     settings.toml   complete: with versions, seed and vocabulary; enough to run it again
-    events.jsonl    the events, one line each; lines are only ever appended
+    events.jsonl    the events, one line each; lines are only ever appended (`event_files`)
     checkpoint/     the last two states: safetensors + JSON, never pickle
     start.json      of a run that goes on from an earlier one: what it needs to know of that one
     pictures/       samples that generative methods make at the end of each task
@@ -31,6 +31,7 @@ from ofcl.settings.schema import Settings
 from ofcl.state import State, Tensors, flatten
 from ofcl.storage.atomic_files import ends_with_newline, explained, write_whole
 from ofcl.storage.checkpoint import Checkpoint, save_checkpoint
+from ofcl.storage.event_files import EarlierEvents, counted_events, earlier_events
 from ofcl.storage.image_grid import grid
 from ofcl.storage.locks import Lock, try_lock
 
@@ -215,33 +216,14 @@ class RunDirectory:
     def iterate_events(self) -> Iterator[dict[str, Any]]:
         """Yields the events that `events` returns, one at a time, to save memory in long runs.
 
-        A line `resumed` says how many of the events before it count. An event counts only if it
-        counts for every later `resumed`, so the file is read twice: first for these lines, then for
-        the events.
+        Of a run over streams, the earliest may be summed up already (`event_files`).
         """
-        counts = [value["after"] for value in self._lines() if _is_resumed(value)]
-        position = segment = 0
-        for value in self._lines():
-            if _is_resumed(value):
-                position, segment = min(position, value["after"]), segment + 1
-                continue
-            if position < min(counts[segment:], default=position + 1):
-                yield value
-            position += 1
+        for _, value in counted_events(self.path):
+            yield value
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        """Yields the complete lines of the event file as dictionaries; none without the file."""
-        path = self.path / "events.jsonl"
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            for line in file:
-                try:
-                    value = json.loads(line)
-                except json.JSONDecodeError:  # cut short by a crash, before the run was resumed
-                    continue
-                if isinstance(value, dict) and isinstance(value.get("event"), str):
-                    yield value
+    def earlier_events(self) -> EarlierEvents:
+        """Reads the sums of events of an endless run whose files are deleted."""
+        return earlier_events(self.path)
 
     @property
     def checkpoints(self) -> Path:
@@ -297,8 +279,3 @@ class RunDirectory:
             return Result(**json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OfclError(f"'{path}' cannot be read: {error}") from None
-
-
-def _is_resumed(value: dict[str, Any]) -> bool:
-    """Says whether a line of the event file is a `resumed` line."""
-    return value["event"] == "resumed" and isinstance(value.get("after"), int)

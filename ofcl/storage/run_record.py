@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from ofcl.evaluation.results import Summary
 from ofcl.events import Event
 from ofcl.state import State
@@ -27,6 +29,7 @@ class RunRecord:
         self._directory, self._count = directory, 0
         self._recorder: Recorder | None = None
         self._keep, self._kept = True, list[Event]()
+        self._saved: deque[int] = deque(maxlen=2)  # events before the last two checkpoints
 
     def go_back_to(self, checkpoint: Checkpoint) -> None:
         """Reads the events before a checkpoint from the run directory, and sums them up.
@@ -35,6 +38,7 @@ class RunRecord:
             checkpoint: The checkpoint from which a run goes on.
         """
         assert self._directory is not None
+        self.summary = self._directory.earlier_events().summary()
         for event in first_events(self._directory, checkpoint.events):
             self.summary.add(event)
         self._count, self.seconds = checkpoint.events, checkpoint.seconds
@@ -44,7 +48,8 @@ class RunRecord:
 
         Args:
             resumed: Whether the run goes on after a stop.
-            keep: Whether to keep all events in memory if there is no run directory.
+            keep: Whether to keep all events: in memory if there is no run directory. Else early
+                ones are summed up and deleted when there are many.
         """
         self._keep = keep
         if self._directory is not None:
@@ -86,6 +91,10 @@ class RunRecord:
         self._recorder.sync()
         checkpoint = Checkpoint(self._count, self.seconds, state)
         save_checkpoint(self._directory.checkpoints, checkpoint)
+        if self._count not in self._saved:
+            self._saved.append(self._count)
+        if not self._keep and len(self._saved) == self._saved.maxlen:
+            self._recorder.put_aside(self._saved[0])
 
     def close(self) -> None:
         """Closes the file of events."""

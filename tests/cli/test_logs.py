@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from ofcl.cli.logs import log_to_terminal
+from ofcl.cli.logs import as_line, log_to_terminal
 from ofcl.cli.terminal import say, say_error, warn
 
 
@@ -36,3 +36,15 @@ def test_lines_of_json(capsys, monkeypatch, way):
     assert first.pop("time").endswith("+00:00")
     assert first == {"level": "warning", "logger": "ofcl.cli", "message": 'a "quoted"\nname'}
     assert (second["logger"], second["level"]) == ("ofcl.storage", "info")
+
+
+def test_lines_for_a_terminal_that_the_log_does_not_reach(capsys):
+    """The server of a federation has its standard error in a file."""
+    log_to_terminal()
+    assert as_line("hospital-a is connected") == "hospital-a is connected"
+    log_to_terminal(as_json=True)
+    try:
+        line = json.loads(as_line("hospital-a is connected"))
+    finally:
+        log_to_terminal()
+    assert (line["level"], line["message"]) == ("info", "hospital-a is connected")

@@ -5,17 +5,21 @@ import json
 import pytest
 
 from ofcl import OfclError, make_settings
+from ofcl.engines.messages import Request, pack_request
 from ofcl.engines.rejection import Rejected
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.terms import (
+    Introduction,
     Samples,
+    Terms,
     agree,
     pack,
     travelling_settings,
     unpack_introduction,
 )
 from ofcl.settings.rules import AT_PARTY
+from ofcl.version import __version__
 from tests.support.federation import (
     FEDERATION,
     member,
@@ -67,3 +71,18 @@ def test_a_form_packs_and_unpacks(tmp_path):
     assert pack(introduction)["party"] == "hospital-c"
     assert introduction.samples == source.samples()
     assert introduction.labels == tuple("0123456789")
+
+
+def test_a_party_of_another_version_is_refused_by_the_server_and_refuses_it(tmp_path):
+    source = open_source({"dataset": "digits"}, True, lambda _: None)
+    said = over_the_wire(pack(Introduction("a", source.labels, source.samples(), "0.1.7")))
+    with pytest.raises(Rejected, match="it runs ofcl '0.1.7' and this server"):
+        unpack_introduction(said)
+    assert unpack_introduction({**said, "version": __version__}).version == __version__
+    del said["version"]  # of the time before versions were told
+    assert unpack_introduction(said).version == ""
+    party = member(tmp_path, 0, source)
+    terms = Terms({}, 3, source.labels, 10, source.samples(), version="9.0.0")
+    request = pack_request(Request("ab", 1, (), {}))
+    with pytest.raises(OfclError, match="the server runs ofcl '9.0.0' and this party"):
+        party.answer({"request": request, "terms": pack(terms)})

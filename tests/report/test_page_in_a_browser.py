@@ -1,7 +1,6 @@
 """The page in Chromium, where there is one."""
 
 import itertools
-import shutil
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from ofcl.report.page import as_html, make_report
 from ofcl.report.recorded_runs import read_run
 from ofcl.storage.run_directory import RunDirectory
 from tests.conftest import TINY, make_blobs
+from tests.support.browsers import chromium
 from tests.support.report_pages import METHODS, SECTIONS, numbers_in, pixels_of, result_of
 
 pytestmark = pytest.mark.xdist_group("report")  # the demo's runs are made once
@@ -20,15 +20,8 @@ pytestmark = pytest.mark.xdist_group("report")  # the demo's runs are made once
 
 @pytest.fixture(scope="module")
 def browser():
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                 None)  # fmt: skip
-    if found is None:
-        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

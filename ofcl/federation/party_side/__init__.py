@@ -12,5 +12,7 @@ party_policy        the limits that the party sets to every run
 ledger              what its data have cost in ε, over all runs
 released_events     the events that leave, in the least detail
 audit               the file that names every field that has left
+audit_files         earlier files of it
+party_status        notes of the party's process, for `watch`
 flower_connection   a `Connection` on Flower; `flower_calls` and `flower_messages` are its parts
 """

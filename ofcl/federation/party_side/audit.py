@@ -6,6 +6,7 @@ the fields, not their values.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -13,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ofcl.errors import OfclError
+from ofcl.federation.party_side.audit_files import FILE, put_aside
 from ofcl.state import Flat, State, flatten, nbytes
-
-FILE = "audit.jsonl"
 
 
 def fields_of(message: State | Flat) -> list[dict[str, Any]]:
@@ -58,14 +58,17 @@ class Audit:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        self._folder, self._path = folder, folder / FILE
 
-    def write(self, message: State | Flat, **about: Any) -> None:
+    def write(self, message: State | Flat, **about: Any) -> int:
         """Appends a line about a message, and waits until it is on the disk.
 
         Args:
             message: The message that is about to leave.
             **about: Further entries of the line: the kind of message, the run, the exchange.
+
+        Returns:
+            The bytes of all fields of the message.
 
         Raises:
             OfclError: If it cannot be written: then the message must not leave.
@@ -88,3 +91,6 @@ class Audit:
                 f"without it. Make '{self._path}' a file that this account can write to, on a "
                 "disk with room; the party goes on by itself"
             ) from None
+        with contextlib.suppress(OSError):  # the line is written; the file only gets larger
+            put_aside(self._folder)
+        return int(line["bytes"])

@@ -118,6 +118,13 @@ class Comparison:
             shown["chance"] = round(self.chance(kept), 4)
         return {"samples": self.samples, **shown}
 
+    def for_card(self) -> dict[str, float | None]:
+        """Returns the number of samples and the accuracies, for the card of a model."""
+        if not self.samples:
+            return {}
+        shown = {f"party_{name}": round(self.accuracy(name), 2) for name in self.right}
+        return {**shown, "party_samples": self.samples}
+
     def _all(self, name: ModelName) -> np.ndarray:
         """Returns whether a model predicts each sample of all tasks right."""
         return np.concatenate([*self.right[name], np.empty(0, dtype=bool)])

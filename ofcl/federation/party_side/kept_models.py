@@ -255,7 +255,10 @@ class KeptModels:
                 for task in client.classes_of_tasks
             ),
             finished=over,
-            metrics={"global_A": compared.mean_over_tasks(name) if compared else None},
+            metrics={
+                "global_A": compared.mean_over_tasks(name) if compared else None,
+                **(compared.for_card() if compared else {}),
+            },
             epsilon=cost,
             made_with=made_with(),
             licence=settings.licence,

@@ -24,6 +24,7 @@ from ofcl.federation.party_side.kept_models import Keep, KeptModels
 from ofcl.federation.party_side.ledger import Ledger
 from ofcl.federation.party_side.own_source import Source, Unnamed
 from ofcl.federation.party_side.party_policy import Policy
+from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.party_side.released_events import leaving
 from ofcl.federation.terms import Introduction, Terms, pack, plain_spelling, unpack_terms
 from ofcl.methods import METHODS
@@ -34,6 +35,7 @@ from ofcl.state import Flat, State, flatten
 from ofcl.storage.atomic_files import CannotWrite
 from ofcl.storage.checkpoint import AllDamaged
 from ofcl.storage.encryption import Seal
+from ofcl.version import __version__, agrees
 
 RUNS = "runs"  # the folder in which a party keeps its state of each run
 LOST_WAIT = 2.0  # seconds before the server hears again that the state is lost
@@ -56,6 +58,7 @@ class Member:
         policy: The limits that the party sets to every run; None: the usual ones (`Policy`).
         accept_loss: Whether to go on although the server knows of more than what is saved here.
         seal: Encrypts all that is saved; None: it is saved unencrypted.
+        status: Takes notes for `ofcl federation watch`; None: nobody does.
         tell: Is given each line of the party's log.
     """
 
@@ -75,8 +78,10 @@ class Member:
         policy: Policy | None = None,
         accept_loss: bool = False,
         seal: Seal | None = None,
+        status: PartyStatus | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
+        self._status = status
         self._policy = policy or Policy()
         class_counts = class_counts and self._policy.class_counts
         self._ledger = Ledger(folder, source.fingerprint)
@@ -125,18 +130,26 @@ class Member:
     def _introduce(self) -> Flat:
         """Writes the fields of this party's introduction to the audit file, and returns it."""
         samples = self._policy.released(self._source.samples(), self._ledger.secret())
-        introduction = Introduction(self._party, self._source.labels, samples)
+        introduction = Introduction(self._party, self._source.labels, samples, __version__)
         answer = flatten(pack(introduction))
-        self._audit.write(answer, what="introduction")
+        sent = self._audit.write(answer, what="introduction")
+        if self._status is not None:
+            self._status.introduced(self._source.labels, sent)
         self._tell("introduced itself")
         return answer
 
     def _answer_request(self, message: State) -> Flat:
         """Lets the client do what the server requests; gives the reply, after it is audited."""
         request = unpack_request(message["request"])
-        answer = self._reply(request, unpack_terms(message["terms"]))
-        self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
+        terms = unpack_terms(message["terms"])
+        if self._status is not None:
+            self._status.asked(request, terms.settings, terms.labels)
+        answer = self._reply(request, terms)
+        sent = self._audit.write(answer, what="answer", run=request.run, exchange=request.exchange)
         reply = answer.tree
+        if self._status is not None:
+            cost = self._ledger.epsilon(float(terms.settings.get("dp_delta", 1e-5)))
+            self._status.answered(request, reply, sent, cost)
         progress = f"exchange {reply['exchange']}: {reply['learned']} mini-batches so far"
         self._tell(f"{progress}, {reply['status']}")
         return answer
@@ -144,6 +157,8 @@ class Member:
     def failed(self) -> None:
         """Notes in the audit file that the server is told of a failure, without the reason."""
         self._audit.write({}, what="failure")
+        if self._status is not None:
+            self._status.failed()
 
     def _reply(self, request: Request, terms: Terms) -> Flat:
         """Lets the client of a request's run answer the request.
@@ -166,6 +181,11 @@ class Member:
                 "run's terms have secure_aggregation = false"
             )
         self._secure = self._responder.masked = secure
+        if not agrees(terms.version):
+            raise OfclError(
+                f"the server runs ofcl {terms.version[:40]!r} and this party {__version__}, whose "
+                "messages may differ; install the same version at both"
+            )
         if request.run != self._run:
             self._policy.check(terms.settings)
             self._run = request.run

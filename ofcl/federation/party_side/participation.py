@@ -11,6 +11,7 @@ from ofcl.federation.party_side.member import RUNS, Member
 from ofcl.federation.party_side.model_files import seal_models
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import load_policy
+from ofcl.federation.party_side.party_status import PartyStatus
 from ofcl.federation.setup.folders import PartyFolder
 from ofcl.federation.signing import Verifier
 from ofcl.federation.transport_choice import make_connection
@@ -63,6 +64,8 @@ def take_part(
     address = address or party.server
     verifier = Verifier.of_folder(party.folder, party.party)
     with party.used():
+        status = PartyStatus(party.folder, local_too=local_too)
+        tell = status.told(tell)
         if seal is not None:
             seal_saved(party.folder / RUNS, seal, tell)
             seal_models(party.folder, seal, tell)
@@ -83,13 +86,17 @@ def take_part(
             policy=policy,
             accept_loss=accept_loss,
             seal=seal,
+            status=status,
             tell=tell,
         )
         with make_connection(
             party, address, insecure=insecure, tell=tell, leaving=leaving
         ) as connection:
             tell(f"connected to {address}" + (", NOT encrypted" if insecure else ""))
-            connection.serve(lambda message: member.answer(verifier.opened(message)), member.failed)
+            with status.connected():
+                connection.serve(
+                    lambda message: member.answer(verifier.opened(message)), member.failed
+                )
 
 
 def seal_saved(runs: Path, seal: Seal, tell: Callable[[str], None] = print) -> None:

@@ -10,6 +10,9 @@ courier            asks parties and waits for their answers, over any `Transport
 alias_table        spellings of one class, joined by the organiser
 label_space        the labels of all parties, and their places
 exchange           one exchange: who was asked, by which message, and who has answered
+reconnecting       a run goes on by itself when the server is back
+run_status         notes of a run's process, for `watch`
+noted_transport    a `Transport` that takes them
 run_list           one run at a time, and which was the last
 signed_transport   a `Transport` that signs what another one carries
 flower_server      Flower's server in this process, behind a guard

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.setup.folders import FILE, Federation, ServerFolder, load_server
+from ofcl.federation.status_file import StatusFile
 
+DOORS = "connected.json"  # who is connected, for `ofcl federation watch`
 LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
 STARTING = 30.0  # seconds that a server may take until it answers
 
@@ -37,6 +39,7 @@ class Doorkeeper:
         self._control = FlowerControl(server, insecure=insecure)
         self._enrolled: Federation | None = None  # the federation whose keys are enrolled
         self._connected: set[str] = set()
+        self._status = StatusFile(server.folder / "server" / DOORS, {"parties": {}})
 
     def watch(self) -> None:
         """Enrols changed keys and tells who comes and goes, for ever; a problem is told once."""
@@ -72,6 +75,12 @@ class Doorkeeper:
             state = "is connected" if party in connected else "has gone"
             self._tell(f"{party} {state} ({len(connected)} of {present})")
         self._connected = connected
+        noted = {name: {"connected": node.online, "since": node.since}
+                 for name, node in nodes.items()}  # fmt: skip
+        if noted != self._status.facts["parties"]:
+            self._status.facts["parties"] = noted
+            self._status.write()
+        self._status.look()
 
     def _tell_listening(self, federation: Federation) -> None:
         """Tells the user where the server listens, and how it is protected."""

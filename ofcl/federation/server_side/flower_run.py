@@ -10,8 +10,8 @@ import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from ofcl.errors import OfclError
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
+from ofcl.federation.transport import NoServer
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
@@ -46,7 +46,7 @@ def start_run(server: ServerFolder, control: FlowerControl) -> int:
         Flower's number of the run.
 
     Raises:
-        OfclError: If no server runs on this machine.
+        NoServer: If no server runs on this machine.
     """
     from flwr.cli.build import build_fab_from_files
 
@@ -59,7 +59,7 @@ def start_run(server: ServerFolder, control: FlowerControl) -> int:
             return control.start_run(app, digest)
         except ServerUnreachable as error:
             if time.monotonic() > until:
-                raise OfclError(
+                raise NoServer(
                     f"no server at {server.here} ({error}); start it on this machine: "
                     f"ofcl federation server {server.folder}"
                 ) from None
@@ -78,7 +78,7 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
         Flower's grid, which sends and fetches the run's messages.
 
     Raises:
-        OfclError: If the server does not hand out the task.
+        NoServer: If the server does not hand out the task.
     """
     import httpx
     from flwr.proto.runtime_pb2 import AcquireTaskRequest
@@ -110,12 +110,14 @@ def take_task(server: ServerFolder, run: int, *, insecure: bool) -> Any:
             if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 raise
             token = ""
+        except httpx.TransportError:  # it ends, or has not begun to listen
+            token = ""
         if not token:
             time.sleep(0.1)
             continue
         if (grid := _grid_of_task(server.here, token, authority, run)) is not None:
             return grid
-    raise OfclError("the server has not handed out the run's task")
+    raise NoServer("the server has not handed out the run's task")
 
 
 def _grid_of_task(address: str, token: str, authority: bytes | None, run: int) -> Any:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ofcl.engines.flower.records import as_records, from_records
-from ofcl.errors import OfclError
 from ofcl.federation.server_side.flower_control import FlowerControl, ServerUnreachable
 from ofcl.federation.server_side.flower_run import start_run, take_task
-from ofcl.federation.transport import Delivery
+from ofcl.federation.transport import Delivery, NoServer, ServerGone
 from ofcl.state import Flat, State
 
 if TYPE_CHECKING:
@@ -80,7 +79,10 @@ class FlowerTransport:
         """
         self._beat.stop()
         self._grid.close()
-        self._open()
+        try:
+            self._open()
+        except NoServer as error:  # it was there when this run began
+            raise ServerGone(str(error)) from None
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
@@ -92,7 +94,7 @@ class FlowerTransport:
         except (httpx.HTTPError, ServerUnreachable) as error:
             if isinstance(error, httpx.HTTPStatusError) and error.response.status_code in GIVEN_UP:
                 raise _GivenUp from None
-            raise OfclError(
+            raise ServerGone(
                 f"the server at {self._server.here} has gone ({error}). What was learned is saved; "
                 f"when it is there again: ofcl federation start {self._server.folder} --resume"
             ) from None

@@ -27,7 +27,12 @@ def default_host(server: ServerFolder, *, insecure: bool) -> str:
 
 
 def run_server(
-    server: ServerFolder, host: str, *, insecure: bool = False, tell: Callable[[str], None] = print
+    server: ServerFolder,
+    host: str,
+    *,
+    insecure: bool = False,
+    tell: Callable[[str], None] = print,
+    line: Callable[[str], str] = str,
 ) -> None:
     """Runs the server in this process until it is stopped; it keeps its state on the disk.
 
@@ -39,6 +44,7 @@ def run_server(
         host: The address to listen on.
         insecure: Whether to listen without TLS, and ask parties for no key.
         tell: Is given the lines for the user that come before the server listens.
+        line: Writes a line as the log does; it is printed to the terminal.
 
     Raises:
         OfclError: If the certificate is not for this host, or the port is taken.
@@ -50,7 +56,7 @@ def run_server(
         tell(f"warning: {expiry}")
     log = server.folder / "server" / "server.log"
     ready = threading.Event()
-    with _printing_to(log) as tell_terminal:
+    with _printing_to(log, line) as tell_terminal:
         threading.Thread(
             target=lambda: Doorkeeper(
                 server, insecure=insecure, ready=ready, tell=tell_terminal
@@ -86,9 +92,9 @@ def check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _printing_to(log: Path) -> Iterator[Callable[[str], None]]:
+def _printing_to(log: Path, line: Callable[[str], str]) -> Iterator[Callable[[str], None]]:
     """Redirects this process's output to a file; gives a function that prints to the terminal."""
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal, log.open("ab") as file:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
-        yield lambda text: print(printable(text), file=terminal)
+        yield lambda text: print(line(printable(text)), file=terminal)

@@ -6,7 +6,7 @@ decides which class each label is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,10 +35,11 @@ from ofcl.federation.server_side.settings_of_run import (
     settled,
 )
 from ofcl.federation.setup.folders import Federation
-from ofcl.federation.terms import Terms, travelling_settings
+from ofcl.federation.terms import Introduction, Terms, travelling_settings
 from ofcl.federation.transport import Transport
 from ofcl.settings.schema import Settings
 from ofcl.state import State
+from ofcl.version import __version__
 
 
 class FederationStage:
@@ -51,6 +52,7 @@ class FederationStage:
         readmitted: Names of parties that are let in again after a quarantine.
         back: Whether a resumed run goes back to an earlier global model at once.
         aliases: Labels by other spellings that parties use (`alias_table`).
+        introduced: Is given the introductions by which a new run begins.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class FederationStage:
         readmitted: Collection[str] = (),
         back: bool = False,
         aliases: Mapping[str, str] | None = None,
+        introduced: Callable[[Mapping[int, Introduction]], None] = lambda introductions: None,
     ) -> None:
+        self._introduced = introduced
         self._federation, self._folder, self._transport = federation, folder, transport
         self._readmitted, self._back, self._aliases = readmitted, back, aliases or {}
 
@@ -85,7 +89,13 @@ class FederationStage:
             announced = travelling_settings(settings)
             labels, base = vocabulary.labels, agreement.base
             return Terms(
-                announced, settings.clients, labels, base, agreement.samples, agreement.aliases
+                announced,
+                settings.clients,
+                labels,
+                base,
+                agreement.samples,
+                agreement.aliases,
+                version=__version__,
             )
 
         courier = Courier(
@@ -162,6 +172,7 @@ class FederationStage:
         """Asks the parties for their introductions, and makes the agreement from these."""
         fewest = fewest_parties(settings, self._federation)
         said = courier.introductions(fewest)
+        self._introduced(said)
         parties = self._federation.parties
         return make_agreement(said, parties, settings, fewest, hooks.tell, self._aliases)
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ofcl.federation.party_side import audit_files
 from ofcl.federation.party_side.audit import Audit, fields_of
 from tests.support.federation import (
     SMALL,
@@ -72,3 +73,18 @@ def test_the_audit_line_is_there_before_the_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(Audit, "write", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         party.answer({})
+
+
+def test_a_large_audit_file_is_put_aside_and_the_oldest_are_summed_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(audit_files, "LARGE", 400)
+    monkeypatch.setattr(audit_files, "KEPT", 2)
+    audit = Audit(tmp_path)
+    sent = [audit.write({"n": n, f"field{n % 7}": "x"}, what="answer") for n in range(60)]
+    kept = list(audit_files.audit_lines(tmp_path))
+    before = json.loads((tmp_path / "audit-before.json").read_text())
+    assert 0 < len(kept) < 30
+    assert before["messages"] + len(kept) == 60
+    assert before["bytes"] + sum(line["bytes"] for line in kept) == sum(sent)
+    assert set(before["fields"]) == {"n", *(f"field{n}" for n in range(7))}
+    assert len(list(tmp_path.glob("audit.*.gz"))) == 2
+    assert (tmp_path / "audit.jsonl").stat().st_size < 400

@@ -1,7 +1,6 @@
 """Models that are served to several tests, each in a process of its own."""
 
 import re
-import shutil
 import signal
 import time
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import pytest
 
 import ofcl
 from tests.conftest import TINY, TINY_IMAGES, make_blobs, make_images
+from tests.support.browsers import chromium
 from tests.support.commands import Command
 
 EVIL = '<img src=x onerror="document.title=1">'
@@ -114,12 +114,5 @@ def token_served(vector_model, tmp_path_factory):
 
 @pytest.fixture(scope="module")  # no longer: it occupies the thread's event loop
 def browser():
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                 None)  # fmt: skip
-    if found is None:
-        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
