@@ -100,6 +100,6 @@ def _warm_up(model: TrainedModel) -> None:
     if isinstance(form, TextForm):
         model.answer(["a text"])
     elif isinstance(form, ImageForm):  # the whole way: an embedder may come before the network
-        model.answer(np.zeros((1, *form.shape), dtype=np.uint8))
+        model.answer([np.zeros(form.shape, dtype=np.uint8)])
     else:
         model.answer_prepared(torch.zeros(1, *form.shape, device=model.device))
