@@ -16,7 +16,7 @@ from ofcl.engines.rejection import Rejected
 from ofcl.federation.server_side.exchange import Exchange, Outstanding
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_introduction
 from ofcl.federation.transport import Transport
-from ofcl.state import State
+from ofcl.state import Flat, State, flatten
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
@@ -56,6 +56,7 @@ class Courier:
         self._announced: set[int] = set()  # the parties that the user knows to be connected
         self._connected: Mapping[int, str] = {}  # party → its process, at the last look
         self._looked: float | None = None  # time of the last look
+        self._packed: tuple[Terms, Flat] | None = None  # the terms that were sent last
 
     def introductions(self, wanted: int) -> dict[int, Introduction]:
         """Asks parties to introduce themselves, until enough of them have.
@@ -151,12 +152,25 @@ class Courier:
             requests: The requests by the numbers of the parties.
             deadline: Seconds after which it ends; None: it waits for every party.
         """
-        terms = pack(self._terms())
-        contents = {
-            party: {"request": pack_request(request), "terms": terms}
-            for party, request in requests.items()
-        }
+        terms = self._packed_terms()
+        models: dict[int, Flat] = {}  # each model is flattened once for all parties
+        contents = {}
+        for party, request in requests.items():
+            packed = pack_request(request)
+            if id(request.model) not in models:
+                models[id(request.model)] = flatten(request.model)
+            contents[party] = {
+                "request": {**packed, "model": models[id(request.model)]},
+                "terms": terms,
+            }
         return Exchange(contents, time.monotonic(), deadline)
+
+    def _packed_terms(self) -> Flat:
+        """Packs the terms of the run; they are packed again only when they have changed."""
+        terms = self._terms()
+        if self._packed is None or self._packed[0] != terms:
+            self._packed = terms, flatten(pack(terms))
+        return self._packed[1]
 
     def _carry_out(self, exchange: Exchange) -> bool:
         """Asks the connected parties of an exchange, and waits until all have answered or failed.
