@@ -46,7 +46,9 @@ class Streams(Phases):
         return True
 
 
-def test_streams_under_masks_give_the_plain_model_though_a_party_is_killed(tmp_path):
+def test_streams_under_masks_give_the_plain_model_though_a_party_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr("ofcl.data.live.watched_folder.SETTLED", 0.05)
+    monkeypatch.setattr("ofcl.data.live.watched_folder.LOOK", 0.05)
     written(tmp_path / "in")
     plain_parties = {k: member(tmp_path / "p", k, source(tmp_path / "in", k)) for k in range(3)}
     plain, _ = hosted(tmp_path / "p", InProcess(plain_parties), SETTINGS)
