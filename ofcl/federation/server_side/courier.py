@@ -154,15 +154,13 @@ class Courier:
         """
         terms = self._packed_terms()
         models: dict[int, Flat] = {}  # each model is flattened once for all parties
-        contents = {}
+        contents: dict[int, State] = {}
         for party, request in requests.items():
-            packed = pack_request(request)
+            packed: State = pack_request(request)
             if id(request.model) not in models:
                 models[id(request.model)] = flatten(request.model)
-            contents[party] = {
-                "request": {**packed, "model": models[id(request.model)]},
-                "terms": terms,
-            }
+            packed["model"] = models[id(request.model)]
+            contents[party] = {"request": packed, "terms": terms}
         return Exchange(contents, time.monotonic(), deadline)
 
     def _packed_terms(self) -> Flat:
