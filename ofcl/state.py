@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +21,17 @@ COMPANION = "companion"
 averaged like the model's; the network does not use them, and a bundle is without them."""
 
 _MARK = "__tensor__"
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # most values: they are looked at first
+
+
+class Spare(dict[str, Tensor]):
+    """Named tensors that never change and can be done without; checkpoints share their file.
+
+    Attributes:
+        checksum: The name under which they are saved; None: they are not saved yet.
+    """
+
+    checksum: str | None = None
 
 
 class Flat(NamedTuple):
@@ -29,13 +41,18 @@ class Flat(NamedTuple):
     tree: State
 
 
-def flatten(state: State | Flat) -> Flat:
+def flatten(
+    state: State | Flat, *, copy: bool = True, spare: Callable[[Spare], State] | None = None
+) -> Flat:
     """Splits a state into its tensors, named by their paths, and a JSON tree that refers to them.
 
-    Tensors are copied to the CPU. A part that is already a `Flat` is taken over without a copy.
+    Tensors are brought to the CPU. A part that is already a `Flat` is taken over without a copy.
 
     Args:
         state: A state, which may contain `Flat` parts or be one itself.
+        copy: Whether tensors are copied, so that they may be changed afterwards.
+        spare: Saves spare parts elsewhere, and gives what refers to them; None: they are tensors
+            like all others.
 
     Returns:
         The tensors and the tree.
@@ -54,16 +71,27 @@ def flatten(state: State | Flat) -> Flat:
     def walk(value: Any, path: str) -> Any:
         if isinstance(value, Flat):
             tensors.update({f"{path}.{name}": tensor for name, tensor in value.tensors.items()})
-            return _moved(value.tree, path)
+            return _moved(value.tree, path) if value.tensors else value.tree
         if isinstance(value, Tensor):
-            tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+            here = value.detach().cpu()
+            here = here.clone(memory_format=torch.contiguous_format) if copy else here.contiguous()
+            tensors[path] = here
             return {_MARK: path}
         if isinstance(value, dict):
-            if not all(isinstance(key, str) for key in value):
+            if spare is not None and isinstance(value, Spare):
+                return spare(value)
+            if not all(map(_is_text, value)):
                 raise TypeError(f"state at '{path}' has keys that are not strings: {list(value)}")
-            return {key: walk(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()}
+            start = f"{path}." if path else ""
+            return {
+                key: item if type(item) in _PLAIN else walk(item, start + key)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
-            return [walk(item, f"{path}.{i}") for i, item in enumerate(value)]
+            return [
+                item if type(item) in _PLAIN else walk(item, f"{path}.{i}")
+                for i, item in enumerate(value)
+            ]
         if value is None or isinstance(value, bool | int | float | str):
             return value
         raise TypeError(f"state at '{path}' is a {type(value).__name__}, not a tensor or plain")
@@ -71,14 +99,19 @@ def flatten(state: State | Flat) -> Flat:
     return Flat(tensors=tensors, tree=walk(state, ""))
 
 
+def _is_text(key: Any) -> bool:
+    """Tells whether a key is a string."""
+    return isinstance(key, str)
+
+
 def _moved(tree: Any, path: str) -> Any:
     """Gives a tree in which every reference to a tensor has `path` in front."""
     if isinstance(tree, dict):
-        if set(tree) == {_MARK}:
+        if _MARK in tree and len(tree) == 1:
             return {_MARK: f"{path}.{tree[_MARK]}"}
-        return {key: _moved(item, path) for key, item in tree.items()}
+        return {k: v if type(v) in _PLAIN else _moved(v, path) for k, v in tree.items()}
     if isinstance(tree, list):
-        return [_moved(item, path) for item in tree]
+        return [item if type(item) in _PLAIN else _moved(item, path) for item in tree]
     return tree
 
 
@@ -90,11 +123,11 @@ def unflatten(tensors: Tensors, tree: Any) -> Any:
         tree: The JSON tree that refers to them.
     """
     if isinstance(tree, dict):
-        if set(tree) == {_MARK}:
+        if _MARK in tree and len(tree) == 1:
             return tensors[tree[_MARK]]
-        return {key: unflatten(tensors, item) for key, item in tree.items()}
+        return {k: v if type(v) in _PLAIN else unflatten(tensors, v) for k, v in tree.items()}
     if isinstance(tree, list):
-        return [unflatten(tensors, item) for item in tree]
+        return [item if type(item) in _PLAIN else unflatten(tensors, item) for item in tree]
     return tree
 
 

@@ -58,15 +58,16 @@ def travelling(model: nn.Module, statistics: bool) -> Tensors:
         statistics: Whether BatchNorm's means and variances are sent too.
     """
     named: Tensors = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    still, known = frozen_layers(model), referred(model)
-    named |= {
-        name: buffer
-        for name, buffer in model.named_buffers()
-        if buffer.is_floating_point()
-        and name not in known
-        and name.rpartition(".")[0] not in still
-        and (statistics or is_companion(name))
-    }
+    buffers = {name: b for name, b in model.named_buffers() if b.is_floating_point()}
+    if buffers:  # many models have none
+        still, known = frozen_layers(model), referred(model)
+        named |= {
+            name: buffer
+            for name, buffer in buffers.items()
+            if name not in known
+            and name.rpartition(".")[0] not in still
+            and (statistics or is_companion(name))
+        }
     return {name: value.detach() for name, value in named.items()}
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from ofcl.errors import OfclError
 from ofcl.state import Flat, State, flatten
@@ -38,6 +40,8 @@ class Signer:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         self._key: Ed25519PrivateKey = load_pem_private_key(key, None)  # type: ignore[assignment]
+        # Tensors of the last message with their digests: the next party gets the same model.
+        self._known: dict[int, tuple[Tensor, bytes]] = {}
 
     def signed(self, content: State | Flat, party: str) -> Flat:
         """Adds the signature to a message.
@@ -50,7 +54,13 @@ class Signer:
             The message with one more field.
         """
         flat = flatten(content)
-        signature = self._key.sign(_digest(flat, party)).hex()
+        known = self._known
+        self._known = {
+            id(tensor): known.get(id(tensor)) or (tensor, _tensor_digest(tensor))
+            for tensor in flat.tensors.values()
+        }
+        digests = {name: self._known[id(tensor)][1] for name, tensor in flat.tensors.items()}
+        signature = self._key.sign(_digest(flat, party, digests)).hex()
         return Flat(flat.tensors, {**flat.tree, FIELD: signature})
 
 
@@ -108,7 +118,9 @@ class Verifier:
         content = {name: value for name, value in message.items() if name != FIELD}
         try:
             signature = bytes.fromhex(message[FIELD])
-            self._key.verify(signature, _digest(flatten(content), self._party))
+            flat = flatten(content, copy=False)
+            digests = {name: _tensor_digest(tensor) for name, tensor in flat.tensors.items()}
+            self._key.verify(signature, _digest(flat, self._party, digests))
         except (InvalidSignature, KeyError, TypeError, ValueError):
             missing = "without a signature" if FIELD not in message else "with a wrong signature"
             raise OfclError(
@@ -119,13 +131,22 @@ class Verifier:
         return content
 
 
-def _digest(flat: Flat, party: str) -> bytes:
-    """Computes the digest of a message for a party, which is signed."""
-    digest = hashlib.sha256(b"ofcl message 1\n")
-    tensors = sorted(flat.tensors.items())
-    heads = [[name, str(tensor.dtype), list(tensor.shape)] for name, tensor in tensors]
+def _tensor_digest(tensor: Tensor) -> bytes:
+    """Computes the digest of a tensor's bytes."""
+    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).digest()
+
+
+def _digest(flat: Flat, party: str, digests: Mapping[str, bytes]) -> bytes:
+    """Computes the digest of a message for a party, which is signed.
+
+    Args:
+        flat: The message.
+        party: The name of the party.
+        digests: The digests of the message's tensors by name.
+    """
+    heads = [
+        [name, str(tensor.dtype), list(tensor.shape), digests[name].hex()]
+        for name, tensor in sorted(flat.tensors.items())
+    ]
     about = {"party": party, "tree": flat.tree, "tensors": heads}
-    digest.update(json.dumps(about, sort_keys=True).encode())
-    for _, tensor in tensors:
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.digest()
+    return hashlib.sha256(b"ofcl message 2\n" + json.dumps(about, sort_keys=True).encode()).digest()

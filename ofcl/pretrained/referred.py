@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import copy
-from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
-
-
-@runtime_checkable
-class Referring(Protocol):
-    """A module with frozen tensors that can be had again by a name and a checksum.
-
-    Attributes:
-        referred: The names of these tensors in its state.
-    """
-
-    referred: frozenset[str]
 
 
 def referred(model: nn.Module) -> frozenset[str]:
     """Names the tensors of a model that are only referred to; often none.
 
+    A module with frozen tensors that can be had again, by a name and a checksum, has their names in
+    its state as its attribute `referred`.
+
     Args:
         model: The model.
     """
-    return model.referred if isinstance(model, Referring) else frozenset()
+    # Asked for several times in every round: `isinstance` with a protocol would be slow.
+    names: frozenset[str] = getattr(model, "referred", frozenset())
+    return names
 
 
 def saved_state(model: nn.Module) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ what the others of the same round do, so that nobody has to know how long an hon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -122,8 +123,11 @@ def usual_of(values: Sequence[float]) -> float:
 
 
 def _length(state: Tensors, model: Tensors) -> float:
-    """Computes the Euclidean distance of two models, in 64 bits: squares of 1e20 are finite."""
+    """Computes the Euclidean distance of two models; squares of 1e20 are finite in 64 bits."""
     change = foreach.differences(list(state.values()), [model[name] for name in state])
+    length = float(torch.nn.utils.get_total_norm(change))
+    if math.isfinite(length):
+        return length
     return float(torch.nn.utils.get_total_norm([wide(part) for part in change]))
 
 

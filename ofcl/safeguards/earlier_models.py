@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from ofcl.state import State, Tensors, copied
+from ofcl.state import Spare, State, Tensors, flatten
 
 KEPT = 2  # earlier models that are kept
 EVERY = 5  # rounds between two that are kept
@@ -19,7 +19,7 @@ class EarlierModels:
     """Keeps a few earlier global models, and says when the newest one is spoilt."""
 
     def __init__(self) -> None:
-        self._models: list[tuple[int, Tensors]] = []  # (round, model), the oldest first
+        self._models: list[tuple[int, Spare]] = []  # (round, model), the oldest first
         self._largest = 0.0  # the largest of the parties' median losses
         self._failures = 0  # exchanges in a row in which everybody has failed
 
@@ -31,7 +31,7 @@ class EarlierModels:
             model: The global model after them.
         """
         if not self._models or number - self._models[-1][0] >= EVERY:
-            self._models = [*self._models, (number, copied(model))][-KEPT:]
+            self._models = [*self._models, (number, Spare(flatten(model).tensors))][-KEPT:]
 
     def spoilt(self, losses: Sequence[float], failed: bool) -> bool:
         """Says whether what parties tell of an exchange means that the global model is spoilt.
@@ -70,5 +70,10 @@ class EarlierModels:
         Args:
             state: What `state` gave; empty in checkpoints of earlier versions.
         """
-        self._models = list(zip(state.get("rounds", []), state.get("models", []), strict=True))
+        saved = zip(state.get("rounds", []), state.get("models", []), strict=True)
+        self._models = [  # a model whose file was damaged has no tensors
+            (number, model if isinstance(model, Spare) else Spare(model))
+            for number, model in saved
+            if model
+        ]
         self._largest = float(state.get("largest", 0.0))

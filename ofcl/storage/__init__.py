@@ -7,6 +7,7 @@ event_files     the files of events; those of endless runs are put aside
 save_timer      when the next checkpoint is due
 checkpoint      the last two states of a run, each complete or absent
 state_files     one state as safetensors + JSON, never pickle
+spare_parts     tensors that never change: checkpoints share their files
 memories        clients' memories in checkpoints: reading, listing, deleting samples for good
 encryption      checkpoints under a key
 atomic_files    files that are complete or absent, never half written

@@ -1,6 +1,7 @@
 """One state as two files with a checksum over both: `tensors.safetensors` and `state.json`.
 
-If they are encrypted, they are called `tensors.sealed` and `state.sealed`.
+If they are encrypted, they are called `tensors.sealed` and `state.sealed`. Spare parts have files
+their own (`spare_parts.py`), unless they are encrypted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ofcl.errors import OfclError
 from ofcl.state import State, flatten, unflatten
 from ofcl.storage.atomic_files import sync, write_whole
 from ofcl.storage.encryption import Seal
+from ofcl.storage.spare_parts import spare_writer, with_spare_parts
 
 DAMAGE = (OSError, ValueError, KeyError, TypeError, SafetensorError)
 """The errors that reading damaged files can end in."""
@@ -37,7 +39,7 @@ def write_state(folder: Path, about: dict[str, Any], state: State, seal: Seal | 
     Returns:
         The checksum over both files.
     """
-    tensors, tree = flatten(state)
+    tensors, tree = flatten(state, spare=spare_writer(folder) if seal is None else None)
     content = json.dumps({**about, "state": tree})
     if seal is not None:
         encoded = save(tensors)
@@ -84,7 +86,7 @@ def read_state(folder: Path, seal: Seal | None) -> tuple[dict[str, Any], State]:
         raise ValueError("its checksum does not match")
     about = saved["content"]
     tree = about.pop("state")
-    return about, unflatten(tensors, tree)
+    return about, with_spare_parts(unflatten(tensors, tree), folder)
 
 
 def is_whole(folder: Path, seal: Seal | None) -> bool:

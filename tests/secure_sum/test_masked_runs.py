@@ -257,9 +257,10 @@ def test_a_party_may_refuse_plain_runs_and_a_change_of_terms(tmp_path):
         def send(self, party, content):
             request = content.get("request", {})
             if request.get("sum", {}).get("step") == "keys" and party == 0:
-                terms = {**content["terms"]["settings"], "secure_aggregation": False}
+                came = content["terms"].tree
+                terms = {**came["settings"], "secure_aggregation": False}
                 spoilt = {"request": {**request, "steps": [], "sum": {}, "exchange": 99},
-                          "terms": {**content["terms"], "settings": terms}}  # fmt: skip
+                          "terms": {**came, "settings": terms}}  # fmt: skip
                 with pytest.raises(OfclError, match="changed secure_aggregation"):
                     self.members[0].answer(spoilt)
                 self.restart(0)

@@ -32,6 +32,7 @@ LOOK_AGAIN_IDLE = 10.0  # seconds between two looks when no message has come for
 PATIENCE = 20.0  # the pause is the time since the last message, divided by this
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 TRIES = 3  # attempts to send an answer
+KEPT_OPEN = 60.0  # seconds for which an unused connection stays open: less than the server's 75
 
 
 class FlowerConnection:
@@ -76,6 +77,8 @@ class FlowerConnection:
                 NodeAuthHttpInterceptor(private, public),
             ],
         )
+        # Otherwise, an idle party would make a new TLS connection for each of its looks.
+        self._client._client._transport._pool._keepalive_expiry = KEPT_OPEN  # type: ignore[attr-defined]
 
     def __enter__(self) -> FlowerConnection:
         from flwr.supercore.heartbeat import HeartbeatSender

@@ -112,4 +112,6 @@ class Ledger:
 
     def _write(self) -> None:
         """Writes the ledger to the disk."""
-        write_whole(self._path, json.dumps(self._content, indent=1) + "\n")
+        # Once for every update: with `indent`, Python's slow encoder would be used.
+        lines = [f" {json.dumps(name)}: {json.dumps(of)}" for name, of in self._content.items()]
+        write_whole(self._path, "{\n" + ",\n".join(lines) + "\n}\n")

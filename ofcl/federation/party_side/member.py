@@ -92,6 +92,7 @@ class Member:
         self._run, self._secure, self._secure_only = "", False, secure_only
         self._terms: Terms | None = None
         self._told_spellings: set[str] = set()
+        self._compared_labels: Sequence[str] | None = None  # with which spellings were compared
         self._told_alone = False
         self._vocabulary = AssignedVocabulary()
         self._responder = Responder(
@@ -191,6 +192,7 @@ class Member:
             self._run = request.run
             self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
             self._told_spellings, self._told_alone = set(), False
+            self._compared_labels = None
             self._tell(_in_words(request.run, terms))
             self._tell(self._ledger.in_words(terms.settings))
         self._vocabulary.aliases.update(terms.aliases)
@@ -242,6 +244,9 @@ class Member:
 
     def _tell_spellings(self, labels: Sequence[str]) -> None:
         """Tells of own labels that differ from others of the run in case or spaces alone."""
+        if labels == self._compared_labels:
+            return
+        self._compared_labels = labels
         own = set(self._source.labels).difference(self._told_spellings)
         first = {plain_spelling(label): label for label in reversed(labels)}
         for label in sorted(own):

@@ -16,7 +16,7 @@ from ofcl.engines.rejection import Rejected
 from ofcl.federation.server_side.exchange import Exchange, Outstanding
 from ofcl.federation.terms import Introduction, Terms, pack, unpack_introduction
 from ofcl.federation.transport import Transport
-from ofcl.state import State
+from ofcl.state import Flat, State, flatten
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
@@ -58,6 +58,7 @@ class Courier:
         self._looked: float | None = None  # time of the last look
         self._outstanding, self._numbers = Outstanding(), dict[int, int]()  # of `arrivals`
         self._waited_for: list[int] = []  # the absent parties that the user was last told of
+        self._packed: tuple[Terms, Flat] | None = None  # the terms that were sent last
 
     def introductions(self, wanted: int) -> dict[int, Introduction]:
         """Asks parties to introduce themselves, until enough of them have.
@@ -199,12 +200,23 @@ class Courier:
             deadline: Seconds after which it ends; None: it waits for every party.
             outstanding: Messages that are on their way already; None: none are.
         """
-        terms = pack(self._terms())
-        contents = {
-            party: {"request": pack_request(request), "terms": terms}
-            for party, request in requests.items()
-        }
+        terms = self._packed_terms()
+        models: dict[int, Flat] = {}  # each model is flattened once for all parties
+        contents: dict[int, State] = {}
+        for party, request in requests.items():
+            packed: State = pack_request(request)
+            if id(request.model) not in models:
+                models[id(request.model)] = flatten(request.model)
+            packed["model"] = models[id(request.model)]
+            contents[party] = {"request": packed, "terms": terms}
         return Exchange(contents, time.monotonic(), deadline, outstanding or Outstanding())
+
+    def _packed_terms(self) -> Flat:
+        """Packs the terms of the run; they are packed again only when they have changed."""
+        terms = self._terms()
+        if self._packed is None or self._packed[0] != terms:
+            self._packed = terms, flatten(pack(terms))
+        return self._packed[1]
 
     def _carry_out(self, exchange: Exchange) -> bool:
         """Asks the connected parties of an exchange, and waits until all have answered or failed.

@@ -11,7 +11,9 @@ from ofcl.federation.setup.folders import FILE, Federation, ServerFolder, load_s
 from ofcl.federation.status_file import StatusFile
 
 DOORS = "connected.json"  # who is connected, for `ofcl federation watch`
-LOOK_AGAIN = 1.0  # seconds between two looks at who is connected
+LOOK_AGAIN = 1.0  # seconds between two looks at the federation's file
+LOOK_WHO = 10.0  # seconds between two looks at who is connected, if nobody comes or goes
+AT_ONCE = 0.2  # seconds between two looks in any case
 STARTING = 30.0  # seconds that a server may take until it answers
 
 
@@ -24,6 +26,7 @@ class Doorkeeper:
         server: The server's folder.
         insecure: Whether to speak to the server without TLS.
         ready: An event that is set here when the keys have been enrolled for the first time.
+        moved: An event that is set when a party comes or goes.
         tell: Is given each line for the user.
     """
 
@@ -33,6 +36,7 @@ class Doorkeeper:
         *,
         insecure: bool,
         ready: threading.Event,
+        moved: threading.Event,
         tell: Callable[[str], None],
     ) -> None:
         self._server, self._insecure, self._ready, self._tell = server, insecure, ready, tell
@@ -40,6 +44,8 @@ class Doorkeeper:
         self._enrolled: Federation | None = None  # the federation whose keys are enrolled
         self._connected: set[str] = set()
         self._status = StatusFile(server.folder / "server" / DOORS, {"parties": {}})
+        self._moved, self._looked = moved, -LOOK_WHO
+        self._file = 0  # when the federation's file was last changed
 
     def watch(self) -> None:
         """Enrols changed keys and tells who comes and goes, for ever; a problem is told once."""
@@ -52,15 +58,36 @@ class Doorkeeper:
             except ServerUnreachable as error:  # not up yet, or busy
                 if self._enrolled is None and time.monotonic() > until:
                     problem = f"the server does not answer at {self._server.here} ({error})"
+                self._file = 0  # it looks again soon
             except Exception as error:  # refusing parties depends on this thread: it goes on
                 problem = f"{type(error).__name__}: {error}"
+                self._file = 0
             if problem and problem != last_problem:
                 self._tell(f"warning: {problem}")
             last_problem = problem
-            time.sleep(LOOK_AGAIN if self._enrolled else 0.2)
+            self._wait()
+
+    def _wait(self) -> None:
+        """Waits until a party comes or goes, the federation changes, or some seconds are over.
+
+        A look costs the server some ten milliseconds, so an idle server looks seldom.
+        """
+        time.sleep(AT_ONCE)
+        while self._enrolled is not None and time.monotonic() - self._looked < LOOK_WHO:
+            if self._moved.wait(LOOK_AGAIN) or self._changed() != self._file:
+                return
+
+    def _changed(self) -> int:
+        """Tells when the federation's file was last changed."""
+        try:
+            return (self._server.folder / FILE).stat().st_mtime_ns
+        except OSError:  # it is being replaced, or gone: the look says so
+            return -1
 
     def _look(self) -> None:
         """Enrols the keys if the federation has changed; tells which parties have come or gone."""
+        self._moved.clear()
+        self._looked, self._file = time.monotonic(), self._changed()
         now = load_server(self._server.folder)
         if now.federation != self._enrolled:
             self._control.register(now)

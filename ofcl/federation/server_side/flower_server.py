@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
 
 STOPPING = 5  # seconds that connections get to end
+KEEP_ALIVE = 75  # seconds for which an unused connection stays open: idle parties keep theirs
+MOVING = ("/activate-node", "/deactivate-node")  # a party comes or goes
 OPEN = ("/v1/fleet/", "/v1/runtime/")  # Flower asks for a party's key or an executor's secret there
 GUARDED = "/v1/control/"
 LARGE = ("/v1/fleet/push-object", "/v1/runtime/")  # requests that carry a model
@@ -45,6 +47,7 @@ class Guard:
         token: The administrator's token.
         ready: Is set when the keys of the parties are enrolled, and those of parties that left are
             refused. Before that, no party is let in.
+        moved: Is set when a party has come or gone.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class Guard:
         app: Callable[[Scope, Receive, Send], Awaitable[None]],
         token: str,
         ready: threading.Event,
+        moved: threading.Event | None = None,
     ) -> None:
         self._app, self._token, self._ready = app, token.encode(), ready
+        self._moved = moved or threading.Event()
         self._reading = 0  # bytes of all requests that are being read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,6 +88,8 @@ class Guard:
             await self._app(scope, counted, send)
         finally:
             self._reading -= read
+            if scope["path"].endswith(MOVING):
+                self._moved.set()
 
     def _refusal(self, scope: Scope) -> tuple[int, bytes] | None:
         """Gives the HTTP status and text that refuse a request (ASGI's scope); None: it passes."""
@@ -102,6 +109,7 @@ def serve(
     server: ServerFolder,
     host: str,
     ready: threading.Event,
+    moved: threading.Event,
     *,
     insecure: bool,
     tell: Callable[[str], None],
@@ -112,6 +120,7 @@ def serve(
         server: The server's folder.
         host: The address to listen on.
         ready: Is set when parties may be let in.
+        moved: An event that is set here when a party comes or goes.
         insecure: Whether to listen without TLS, and ask parties for no key.
         tell: Is given a line about every party that sends what it may not.
     """
@@ -124,10 +133,14 @@ def serve(
     logging.getLogger("flwr").setLevel(logging.WARNING)
     logging.getLogger("uvicorn.access").addFilter(lambda _: False)  # ten lines a second
     # A party that does not say goodbye shall not keep the server from stopping.
-    uvicorn.run = functools.partial(uvicorn.run, timeout_graceful_shutdown=STOPPING)
+    uvicorn.run = functools.partial(
+        uvicorn.run, timeout_graceful_shutdown=STOPPING, timeout_keep_alive=KEEP_ALIVE
+    )
     create: Any = superlink.create_app
     token = server.token()
-    superlink.create_app = lambda *a, **k: Guard(create(*a, **k), token, ready)  # type: ignore[assignment]
+    superlink.create_app = lambda *a, **k: Guard(  # type: ignore[assignment]
+        create(*a, **k), token, ready, moved
+    )
     handlers: Any = fleet_handlers
     handlers.push_messages = replies_only(handlers.push_messages, tell)
     sys.argv = ["flower-superlink", *_arguments(server, host, insecure)]  # read there alone

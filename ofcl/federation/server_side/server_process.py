@@ -55,17 +55,17 @@ def run_server(
     if not insecure and (expiry := server.expiry()):
         tell(f"warning: {expiry}")
     log = server.folder / "server" / "server.log"
-    ready = threading.Event()
+    ready, moved = threading.Event(), threading.Event()
     with _printing_to(log, line) as tell_terminal:
         threading.Thread(
             target=lambda: Doorkeeper(
-                server, insecure=insecure, ready=ready, tell=tell_terminal
+                server, insecure=insecure, ready=ready, moved=moved, tell=tell_terminal
             ).watch(),
             name="status",
             daemon=True,
         ).start()
         try:
-            serve(server, host, ready, insecure=insecure, tell=tell_terminal)
+            serve(server, host, ready, moved, insecure=insecure, tell=tell_terminal)
         except SystemExit as error:
             if error.code not in (0, None):
                 tell_terminal(f"error: the server has ended; '{log}' says why")
