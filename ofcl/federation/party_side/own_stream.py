@@ -20,8 +20,8 @@ from ofcl.assembly.stream_clients import (
     tests_of,
 )
 from ofcl.data.files.image_embedders import embeds_images
-from ofcl.data.live.agreed_columns import Agreement, rescaled_to
 from ofcl.data.live.form import Kind, Pattern
+from ofcl.data.live.live_agreement import Agreement, rescaled_to
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.sample_forms import TableForm
