@@ -39,6 +39,26 @@ def test_few_samples_get_more_steps_and_rounds_and_the_plain_loss():
 
 
 @pytest.mark.parametrize(
+    ("classes", "tasks", "loss"), [(2, 2, "ce"), (3, 2, "ce"), (4, 2, "ace"), (6, 6, "ace")]
+)
+def test_two_tasks_with_one_of_a_single_class_get_the_plain_loss(classes, tasks, loss):
+    """By the asymmetric one, the samples of that class would have no loss while they are new."""
+    chosen = fitted(make_blobs(classes=classes, train=600), clients=2, tasks=tasks)
+    assert (chosen.loss, chosen.distil) == (loss, 1.0 if loss == "ce" else 3.0)
+
+
+def test_a_class_that_comes_alone_and_looks_like_others_is_learned():
+    draw = np.random.default_rng(0)
+    y = np.arange(900) % 3
+    x = (draw.normal(size=(900, 4)) + 1.2 * np.eye(3, 4)[y]).astype(np.float32)
+    parts = [torch.from_numpy(part) for part in (x[:600], y[:600], x[600:], y[600:])]
+    data = ofcl.Dataset("overlapping", "vector", *parts, ("a", "b", "c"))
+    result = ofcl.run(data, clients=2, tasks=2, memory=60)
+    accuracy = np.array(result.accuracy, dtype=float)  # clients, after each task, of each task
+    assert (accuracy[:, -1, 1] > 40).all()
+
+
+@pytest.mark.parametrize(
     ("each", "side", "model", "augment", "contrast"),
     [
         (800, 16, "slim-resnet18", "strong", 1.0),  # 76 mini-batches a client
