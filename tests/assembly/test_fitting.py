@@ -39,12 +39,14 @@ def test_few_samples_get_more_steps_and_rounds_and_the_plain_loss():
 
 
 @pytest.mark.parametrize(
-    ("classes", "tasks", "loss"), [(2, 2, "ce"), (3, 2, "ce"), (4, 2, "ace"), (6, 6, "ace")]
-)
-def test_two_tasks_with_one_of_a_single_class_get_the_plain_loss(classes, tasks, loss):
-    """By the asymmetric one, the samples of that class would have no loss while they are new."""
+    ("classes", "tasks", "loss", "distil"),
+    [(2, 2, "ce", 1.0), (3, 2, "ce", 1.0), (5, 3, "ce", 1.0), (4, 2, "ace", 3.0),
+     (6, 3, "ace", 3.0), (7, 4, "ace", 1.0), (6, 6, "ace", 1.0), (8, 4, "ace", 3.0)],
+)  # fmt: skip
+def test_a_class_that_is_alone_in_a_task_is_not_held_back(classes, tasks, loss, distil):
+    """By the asymmetric loss, its samples have none while they are new."""
     chosen = fitted(make_blobs(classes=classes, train=600), clients=2, tasks=tasks)
-    assert (chosen.loss, chosen.distil) == (loss, 1.0 if loss == "ce" else 3.0)
+    assert (chosen.loss, chosen.distil) == (loss, distil)
 
 
 def test_a_class_that_comes_alone_and_looks_like_others_is_learned():
