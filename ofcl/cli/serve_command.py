@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import torch
 import typer
 
@@ -22,7 +23,7 @@ from ofcl.cli.model_options import (
 )
 from ofcl.cli.shared_options import Allow
 from ofcl.cli.terminal import out_console, say, warn
-from ofcl.data.sample_forms import TextForm
+from ofcl.data.sample_forms import ImageForm, TextForm
 from ofcl.errors import OfclError
 from ofcl.federation.setup.folders import is_loopback
 
@@ -98,5 +99,7 @@ def _warm_up(model: TrainedModel) -> None:
     form = model.description.samples
     if isinstance(form, TextForm):
         model.answer(["a text"])
+    elif isinstance(form, ImageForm):  # the whole way: an embedder may come before the network
+        model.answer(np.zeros((1, *form.shape), dtype=np.uint8))
     else:
         model.answer_prepared(torch.zeros(1, *form.shape, device=model.device))
