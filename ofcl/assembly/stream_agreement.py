@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ofcl.assembly.stream_remarks import describe_left_out
-from ofcl.data.live.agreement import Agreement
+from ofcl.data.live.live_agreement import Agreement
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import StreamError
 from ofcl.engines.local import LOOK_AGAIN

@@ -10,8 +10,8 @@ from copy import deepcopy
 import numpy as np
 
 from ofcl.assembly.start import Start
-from ofcl.data.live.agreement import Agreement
 from ofcl.data.live.form import Pattern
+from ofcl.data.live.live_agreement import Agreement
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm, VectorForm
 from ofcl.data.standardisation import Standardisation

@@ -16,8 +16,8 @@ from ofcl.assembly.dealing import Loader, build_reading, build_shares
 from ofcl.assembly.stream_clients import ITERATOR
 from ofcl.bundle.trained_model import TrainedModel
 from ofcl.data.files.labels import label_name
-from ofcl.data.live.agreement import Row
 from ofcl.data.live.feeds import held_out_samples
+from ofcl.data.live.live_agreement import Row
 from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import ImageForm, SampleForm, TableForm, TextForm
 from ofcl.errors import OfclError

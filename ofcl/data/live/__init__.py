@@ -6,7 +6,7 @@ json_lines       samples of lines of JSON, as on standard input
 watched_folder   samples of files that appear in a folder
 sample_reader    reads samples from files and lines, also from files that still grow
 form             the form of samples, and how they become a model's input
-agreement        one scale, and one code of the columns, for all clients of a run
+live_agreement   one scale, and one code of the columns, for all clients of a run
 vocabulary       the growing list of labels, each with its place
 pending          samples that have arrived and wait to be learned
 live_stream      mini-batches of the samples that a feed brings

@@ -17,7 +17,7 @@ from ofcl.data.files.cells import read_number
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.embeddings import CHUNK, embed, embed_images
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
-from ofcl.data.live.agreement import Agreement, Row, agree_on, agree_on_features
+from ofcl.data.live.live_agreement import Agreement, Row, agree_on, agree_on_features
 from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from ofcl.data.files.labels import label_name
-from ofcl.data.live.agreement import Agreement, Row
 from ofcl.data.live.form import Form
+from ofcl.data.live.live_agreement import Agreement, Row
 from ofcl.data.live.pending import PendingSamples
 from ofcl.data.live.sample import Feed, Sample, StreamError
 from ofcl.data.live.vocabulary import Vocabulary

@@ -22,7 +22,7 @@ from ofcl.data.files.pixel_depth import UNKNOWN
 from ofcl.data.files.tables import read_table, table_format
 from ofcl.data.files.text_lines import decode_line
 from ofcl.data.files.whole_table import Table
-from ofcl.data.live.agreement import Row
+from ofcl.data.live.live_agreement import Row
 from ofcl.data.live.sample import Sample, unusable
 from ofcl.data.options import Damage, Reading
 from ofcl.errors import OfclError

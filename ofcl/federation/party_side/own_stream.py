@@ -23,8 +23,8 @@ from ofcl.assembly.stream_clients import (
 )
 from ofcl.data.feature_scaling import with_floor
 from ofcl.data.files.image_embedders import embeds_images
-from ofcl.data.live.agreement import Agreement, rescaled_to
 from ofcl.data.live.form import Kind, Pattern
+from ofcl.data.live.live_agreement import Agreement, rescaled_to
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.data.sample_forms import TableForm
