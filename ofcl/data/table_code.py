@@ -74,7 +74,7 @@ class TableCode:
 
 
 def fit_codes(
-    codes: Sequence[ColumnCode], rows: Sequence[Row] | StoredRows
+    codes: Sequence[ColumnCode], rows: Sequence[Row] | np.ndarray | StoredRows
 ) -> tuple[ColumnCode, ...]:
     """Gives codes the categories, gaps and fills that the train rows show.
 
