@@ -24,6 +24,7 @@ ROUNDS_A_TASK = 5  # at least, where tasks are long enough
 MOST_BETWEEN_ROUNDS = 5  # mini-batches
 WELL_REMEMBERED = 50  # samples of a class in a memory from which Adam forgets no more than SGD
 TUNED_LR = {"head": 0.01, "lora": 0.003, "last": 0.001, "all": 0.0003}  # of Adam, by `tune`
+FEW_TASKS = 3  # up to which cross-entropy learns a class that is alone in its task better
 SHORT_TASK = 3  # mini-batches; a shorter task is over before its samples are replayed
 
 
@@ -111,15 +112,20 @@ def _values(settings: Settings, dataset: Dataset, extent: Extent | None) -> dict
         values |= _backbone_recipe(settings.tune, rich)
     else:
         values |= _recipe(values.get("model", settings.model), rich, each >= WELL_REMEMBERED)
-    if extent is None:  # a short stream learns slowly from a teacher that knows little
+    # In a task of one class, the asymmetric loss of new samples is 0: replayed ones alone teach the
+    # class, against a teacher that does not know it.
+    alone = 0 < len(dataset.labels) < 2 * settings.tasks
+    symmetric = alone and settings.tasks <= FEW_TASKS
+    if extent is None or alone:  # a short stream learns slowly from a teacher that knows little
         values["distil"] = min(values["distil"], 1.0)
-    else:
+    if extent is not None:
         steps = round(GRADIENT_STEPS / max(extent.batches, 1))
         most = FEWEST_STEPS if is_backbone(settings.model) else MOST_STEPS  # it knows much already
         values["steps"] = min(max(steps, FEWEST_STEPS), most)
         # The asymmetric loss lets new classes meet old ones in replayed samples alone.
-        if extent.samples <= settings.memory or extent.task < SHORT_TASK:
-            values |= {"loss": "ce", "distil": min(values["distil"], 1.0)}
+        symmetric |= extent.samples <= settings.memory or extent.task < SHORT_TASK
+    if symmetric:
+        values |= {"loss": "ce", "distil": min(values["distil"], 1.0)}
     return values
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ofcl.assembly.stream_remarks import describe_left_out
-from ofcl.data.live.live_agreement import Agreement, agree_on
+from ofcl.data.live.live_agreement import Agreement
 from ofcl.data.live.live_stream import LiveStream
 from ofcl.data.live.sample import StreamError
 from ofcl.engines.local import LOOK_AGAIN
@@ -19,9 +19,8 @@ def agree(
     *,
     window: int,
     patience: float,
-    named: bool,
 ) -> Agreement | None:
-    """Lets all streams agree on how rows and vectors become a model's input.
+    """Lets all streams agree on how rows and vectors, of images too, become a model's input.
 
     Waits until every stream has brought as many samples as the window has, has ended, or is
     damaged. Streams that need longer are waited for as clients are before a round (`patience`);
@@ -33,7 +32,6 @@ def agree(
         tell: Is given each line for the user.
         window: The number of first samples of each client.
         patience: The seconds for which a stream with too few samples is waited for.
-        named: Whether the user has named the columns, so that none is left out.
 
     Returns:
         The agreement; None: the samples need none, or the streams have one from an earlier run.
@@ -46,24 +44,20 @@ def agree(
         if all(there) or (since is not None and time.monotonic() - since >= patience):
             break
         if not told:
-            tell(f"learning begins when {window} rows of each client have come: numbers are "
-                 "standardised by them, for all clients alike (--set window=N)")  # fmt: skip
+            tell(_waiting(live[0].form.embeds_images, window))
             told = True
         if any(there) and since is None:
             since = time.monotonic()
         pause(LOOK_AGAIN)
-    return settle(live, tell, named)
+    return settle(live, tell)
 
 
-def settle(
-    live: Sequence[LiveStream], tell: Callable[[str], None], named: bool
-) -> Agreement | None:
+def settle(live: Sequence[LiveStream], tell: Callable[[str], None]) -> Agreement | None:
     """Makes an agreement of the first samples that have come, and gives it to all streams.
 
     Args:
         live: The clients' streams.
         tell: Is given each line for the user.
-        named: Whether the user has named the columns, so that none is left out.
 
     Returns:
         The agreement; None: no stream has a usable sample.
@@ -73,12 +67,20 @@ def settle(
         for stream in live:
             stream.ready()
         return None
-    agreement = agree_on(windows, named)
+    agreement = live[0].form.agree_on(windows)
     for stream in live:
         stream.take(agreement)
     if line := describe_left_out(agreement.left_out):
         tell(line)
     return agreement
+
+
+def _waiting(images: bool, window: int) -> str:
+    """Writes the line about samples that are waited for before learning begins."""
+    samples, numbers = ("images", "their vectors") if images else ("rows", "numbers")
+    unscaled = ", or features=unit" if images else ""
+    return (f"learning begins when {window} {samples} of each client have come: {numbers} are "
+            f"standardised by them, for all clients alike (--set window=N{unscaled})")  # fmt: skip
 
 
 def _has_first_samples(stream: LiveStream) -> bool:

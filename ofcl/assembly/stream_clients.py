@@ -113,7 +113,6 @@ def stream_participants(
             tell,
             window=settings.window,
             patience=settings.patience,
-            named=bool(settings.columns),
         )
     # Heads start without the classes that a resumed run knows: its checkpoint lets them grow.
     dataset = live[0].form.empty_dataset("stream", ())
@@ -134,8 +133,7 @@ def stream_participants(
     ]
     server = build_server(settings, dataset)
     events: list[Event] = []
-    unscaled = any(stream.form.standardisation is None for stream in live)
-    warnings = _oddities(settings, pattern, new=known is None and unscaled)
+    warnings = _oddities(settings)
     if known is None and start is None:  # many settings of a run that goes on are inherited
         warnings += find_unused(asked, settings, dataset.kind)
     if start is not None:
@@ -230,24 +228,11 @@ def _settled(settings: Settings) -> Settings:
     return settings.model_copy(update=found)
 
 
-def _oddities(settings: Settings, pattern: Pattern, *, new: bool) -> list[str]:
-    """Lists warnings, in words, about what a user may not expect of a run over streams.
-
-    Args:
-        settings: The run's settings, resolved.
-        pattern: Kind and shape of the samples.
-        new: Whether no standardisation is known yet.
-    """
-    warnings = []
-    if settings.clients < settings.min_clients:
-        warnings.append(
-            f"no round will happen: {settings.min_clients} clients are needed (min_clients)"
-        )
-    embedded = pattern.kind == "image" and embeds_images(settings.embedder)
-    if embedded and settings.features == "standardised" and new:
-        warnings.append(f"learning begins when {settings.window} images have come: vectors are "
-                        "standardised by them (--set window=N, or features=unit)")  # fmt: skip
-    return warnings
+def _oddities(settings: Settings) -> list[str]:
+    """Lists warnings, in words, about what a user may not expect of a run over streams."""
+    if settings.clients >= settings.min_clients:
+        return []
+    return [f"no round will happen: {settings.min_clients} clients are needed (min_clients)"]
 
 
 def open_feeds(

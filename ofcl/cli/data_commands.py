@@ -20,6 +20,7 @@ from ofcl.data.loading import load_dataset, read_raw
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.data.options import Reading, data_root
 from ofcl.data.raw import Raw
+from ofcl.data.table_code import fit_codes
 from ofcl.data.tasks import usual_tasks
 from ofcl.errors import OfclError, unknown
 from ofcl.settings.files import parse_override
@@ -150,6 +151,8 @@ def _describe(raw: Raw, sizes: set[tuple[int, int]]) -> None:
         table.add_row("size", f"{small[0]} × {small[1]}{to}")
     for what, value in raw.details.items():
         table.add_row(what, Text(value))
+    for code in fit_codes(raw.codes, raw.train.samples) if raw.codes else ():
+        table.add_row(Text(f"  {code.name}"), Text(code.words()))
     table.add_row("train", f"{len(raw.train):,}")
     table.add_row("test", "split from train" if raw.test is None else f"{len(raw.test):,}")
     out_console.print(table, highlight=False)

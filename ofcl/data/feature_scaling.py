@@ -28,13 +28,22 @@ def measure_features(vectors: np.ndarray) -> Standardisation:
     >>> measure_features(np.array([[0.0, 5.0], [2.0, 5.0]])).scale.tolist()
     [1.0, 0.1]
     """
+    return with_floor(*feature_moments(vectors))
+
+
+def feature_moments(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Computes mean and deviation of each number of vectors, in pieces and with 64 bits.
+
+    Args:
+        vectors: The vectors (n, d), at least one.
+    """
     total, squares = np.zeros(vectors.shape[1]), np.zeros(vectors.shape[1])
     for first in range(0, len(vectors), ROWS_AT_ONCE):
         total += vectors[first : first + ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
     mean = total / len(vectors)
     for first in range(0, len(vectors), ROWS_AT_ONCE):
         squares += ((vectors[first : first + ROWS_AT_ONCE] - mean) ** 2).sum(axis=0)
-    return with_floor(mean, np.sqrt(squares / len(vectors)))
+    return mean, np.sqrt(squares / len(vectors))
 
 
 def with_floor(mean: np.ndarray, deviation: np.ndarray) -> Standardisation:

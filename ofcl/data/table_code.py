@@ -38,8 +38,7 @@ class TableCode:
             rows: The train rows.
             window: From how many of them, spread over all, numbers are standardised.
         """
-        columns = list(zip(*rows, strict=True))
-        fitted = tuple(code.fitted(cells) for code, cells in zip(codes, columns, strict=True))
+        fitted = fit_codes(codes, rows)
         spread = np.linspace(0, len(rows) - 1, min(window, len(rows))).astype(int)
         return cls._standardised(fitted, encode_rows(fitted, [rows[row] for row in spread]))
 
@@ -52,11 +51,7 @@ class TableCode:
             rows: The train rows.
             window: From how many of them, spread over all, numbers are standardised.
         """
-        totals = [_Total(len(words)) for words in rows.words]
-        for block in rows.blocks():
-            for total, column in zip(totals, block.T, strict=True):
-                total.add(np.ascontiguousarray(column))
-        fitted = tuple(map(_Total.fit, totals, codes, rows.words))
+        fitted = fit_codes(codes, rows)
         spread = np.linspace(0, len(rows) - 1, min(window, len(rows))).astype(int)
         places = places_of_words(fitted, rows.words)
         return cls._standardised(fitted, encode_stored(fitted, places, rows.read(spread)))
@@ -76,6 +71,25 @@ class TableCode:
             rows: The rows.
         """
         return self.standardise(encode_rows(self.codes, rows))
+
+
+def fit_codes(
+    codes: Sequence[ColumnCode], rows: Sequence[Row] | np.ndarray | StoredRows
+) -> tuple[ColumnCode, ...]:
+    """Gives codes the categories, gaps and fills that the train rows show.
+
+    Args:
+        codes: The code of each column, not fitted yet.
+        rows: The train rows; they may be on the disk.
+    """
+    if not isinstance(rows, StoredRows):
+        columns = zip(*rows, strict=True)
+        return tuple(code.fitted(cells) for code, cells in zip(codes, columns, strict=True))
+    totals = [_Total(len(words)) for words in rows.words]
+    for block in rows.blocks():
+        for total, column in zip(totals, block.T, strict=True):
+            total.add(np.ascontiguousarray(column))
+    return tuple(map(_Total.fit, totals, codes, rows.words))
 
 
 def encode_rows(codes: Sequence[ColumnCode], rows: Sequence[Row]) -> np.ndarray:

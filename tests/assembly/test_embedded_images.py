@@ -122,6 +122,25 @@ def test_iterators_of_images_are_embedded_and_go_on_as_one_stream(place, tmp_pat
         ofcl.run(streams=streams, start=tmp_path / "today", features="unit")
 
 
+def test_all_clients_of_streams_have_the_scale_of_all_first_images(place):
+    _, values = place
+    streams = [[(x, str(y)) for x, y in zip(*pictures(n, seed), strict=True)]
+               for n, seed in ((24, 1), (6, 2))]  # fmt: skip
+    run = Run(make_settings(streamed(values)), streams=streams)
+    one, other = (client.stream.form for client in run.clients)
+    assert one.agreement is other.agreement
+    first = [np.stack([x for x, _ in stream[:10]]).transpose(0, 3, 1, 2) for stream in streams]
+    vectors = np.concatenate([one.vectors(images) for images in first])
+    assert one.agreement.count == len(vectors) == 16
+    np.testing.assert_allclose(one.standardisation.mean, vectors.mean(axis=0), atol=1e-7)
+    varying = vectors.std(axis=0) > one.standardisation.scale.min() * 1.01
+    assert varying.any()
+    np.testing.assert_allclose(
+        one.standardisation.scale[varying], vectors.std(axis=0)[varying], rtol=1e-4
+    )
+    finish(run)
+
+
 def test_a_watched_folder_of_images_is_resumed_and_its_model_answers_alike(
     place, tmp_path, monkeypatch
 ):

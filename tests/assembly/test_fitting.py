@@ -39,6 +39,28 @@ def test_few_samples_get_more_steps_and_rounds_and_the_plain_loss():
 
 
 @pytest.mark.parametrize(
+    ("classes", "tasks", "loss", "distil"),
+    [(2, 2, "ce", 1.0), (3, 2, "ce", 1.0), (5, 3, "ce", 1.0), (4, 2, "ace", 3.0),
+     (6, 3, "ace", 3.0), (7, 4, "ace", 1.0), (6, 6, "ace", 1.0), (8, 4, "ace", 3.0)],
+)  # fmt: skip
+def test_a_class_that_is_alone_in_a_task_is_not_held_back(classes, tasks, loss, distil):
+    """By the asymmetric loss, its samples have none while they are new."""
+    chosen = fitted(make_blobs(classes=classes, train=600), clients=2, tasks=tasks)
+    assert (chosen.loss, chosen.distil) == (loss, distil)
+
+
+def test_a_class_that_comes_alone_and_looks_like_others_is_learned():
+    draw = np.random.default_rng(0)
+    y = np.arange(900) % 3
+    x = (draw.normal(size=(900, 4)) + 1.2 * np.eye(3, 4)[y]).astype(np.float32)
+    parts = [torch.from_numpy(part) for part in (x[:600], y[:600], x[600:], y[600:])]
+    data = ofcl.Dataset("overlapping", "vector", *parts, ("a", "b", "c"))
+    result = ofcl.run(data, clients=2, tasks=2, memory=60)
+    accuracy = np.array(result.accuracy, dtype=float)  # clients, after each task, of each task
+    assert (accuracy[:, -1, 1] > 40).all()
+
+
+@pytest.mark.parametrize(
     ("each", "side", "model", "augment", "contrast"),
     [
         (800, 16, "slim-resnet18", "strong", 1.0),  # 76 mini-batches a client

@@ -163,6 +163,28 @@ def test_lines_of_json_may_have_gaps_and_words(tmp_path, monkeypatch):
         assert sum(e.samples for e in run if isinstance(e, Learned)) == 30
 
 
+def test_a_key_that_a_line_of_json_lacks_is_a_gap(tmp_path, monkeypatch):
+    rows = [{"a": float(n), "b": "xy"[n % 2], "y": "uv"[n % 2]} for n in range(30)]
+    for n in (5, 7, 25):  # among the first rows and later
+        del rows[n]["a"]
+    del rows[11]["b"]
+    del rows[12]["a"], rows[12]["b"]  # nothing is left of it
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        made = {"streams": ("-",), "window": 20, "idle": None, "on_bad": "skip"}
+        run = Run(make_settings({**VALUES, **made}))
+        (agreed,) = forms(run)
+        assert [(c.name, c.kind, c.gaps) for c in agreed.codes] == [
+            ("a", "number", True), ("b", "category", True)
+        ]  # fmt: skip
+        events = list(run)
+    assert sum(e.samples for e in events if isinstance(e, Learned)) == 29
+    (skipped,) = [e.problem for e in events if isinstance(e, Skipped)]
+    assert skipped.startswith("standard input, line 13: 'standard input' has no column 'a'")
+
+
 def test_rows_that_cannot_be_used_at_all_are_refused(tmp_path):
     (tmp_path / "ward-0").mkdir()
     (tmp_path / "ward-0" / "1.csv").write_text("a,b,y\n" + ",,u\n" * 30)

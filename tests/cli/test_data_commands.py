@@ -107,6 +107,21 @@ def test_inspect_shows_columns_classes_and_a_command(ofcl, table):
     assert f"ofcl run --dataset {table} --label diagnosis --tasks 2" in err
 
 
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_inspect_says_what_becomes_of_each_column(ofcl, tmp_path, monkeypatch, in_pieces):
+    monkeypatch.setattr("ofcl.data.own.table_files.is_large", lambda path, how: in_pieces)
+    wards = ["A", "B", "C", "D", ""]
+    rows = "".join(f"{n % 7}.5,{wards[n % 5]},{'uvwxyz'[n % 6]},{'kl'[n % 2]}\n" for n in range(60))
+    path = tmp_path / "patients.csv"
+    path.write_text("age,ward,room,y\n" + rows)
+    code, out, _ = ofcl("data", "inspect", path, "--data-root", tmp_path)
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "ward 4 categories (A, B, C, D), gaps are marked" in lines
+    assert "room 6 categories (u, v, w, x, y, …)" in lines
+    assert "age a number" in lines
+
+
 def test_inspect_takes_what_run_takes(ofcl, table, tmp_path):
     """The command that it suggests can be typed as it is."""
     code, out, err = ofcl("data", "inspect", table, "--label", "diagnosis", "--drop", "pulse")

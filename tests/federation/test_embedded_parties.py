@@ -77,9 +77,11 @@ def test_streams_of_parties_are_embedded(tmp_path, name):
                         {k: v for k, v in RUN.items() if k != "tasks"})  # fmt: skip
     assert run.result().rounds
     x, _ = pictures(8, 7)
-    model = ofcl.load(tmp_path / PARTIES[0], embedder=name)
-    assert len(model.description.samples.feature_mean) == 256
-    assert set(model.predict(x)) <= set("0123")
+    models = [ofcl.load(tmp_path / who, embedder=name) for who in (*PARTIES, "run")]
+    forms = [model.description.samples for model in models]
+    assert len(forms[0].feature_mean) == 256
+    assert len({(form.feature_mean, form.feature_scale) for form in forms}) == 1
+    assert set(models[0].predict(x)) <= set("0123")
 
 
 def test_a_party_with_other_weights_is_left_out_and_told_why(tmp_path, name):

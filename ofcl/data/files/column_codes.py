@@ -30,6 +30,7 @@ FALSE = {"false", "no", "n", "f", "nein", "falsch", "non", "faux", "off"}
 BOOLEANS = TRUE | FALSE
 
 MOST_CATEGORIES = 50  # places of a column; rarer categories share one
+CATEGORIES_SHOWN = 5  # where a column is described
 FEWEST_ROWS = 2  # of a category that gets a place of its own
 
 DATE_FORMATS = (
@@ -170,14 +171,16 @@ class ColumnCode:
         return scaled
 
     def words(self) -> str:
-        """Describes the code in words."""
+        """Describes the code in words, without the column's name."""
+        names = ", ".join(self.categories[:CATEGORIES_SHOWN])
+        more = ", …" if len(self.categories) > CATEGORIES_SHOWN else ""
         kind = {
             "number": "a number" if self.decimal == "." else "a number with a decimal comma",
             "boolean": "true or false",
             "date": f"a date{' and time' if self.times else ''}",
-            "category": f"{len(self.categories)} categories",
+            "category": f"{len(self.categories)} categories ({names}{more})",
         }[self.kind]
-        return f"{self.name}: {kind}{', gaps are marked' if self.gaps else ''}"
+        return f"{kind}{', gaps are marked' if self.gaps else ''}"
 
 
 def is_missing(cell: Any) -> bool:

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from ofcl.data.dataset import Dataset
-from ofcl.data.feature_scaling import measure_features, to_length_1
+from ofcl.data.feature_scaling import to_length_1
 from ofcl.data.files.cells import read_number
 from ofcl.data.files.embedders import Embedder, find_embedder
 from ofcl.data.files.embeddings import CHUNK, embed, embed_images
 from ofcl.data.files.image_embedders import embeds_images, find_image_embedder
-from ofcl.data.live.live_agreement import Agreement, Row, agree_on
+from ofcl.data.live.live_agreement import Agreement, Row, agree_on, agree_on_features
 from ofcl.data.live.sample import Sample
 from ofcl.data.sample_forms import embedded_form
 from ofcl.data.standardisation import Standardisation
@@ -140,20 +140,27 @@ class Form:
     @property
     def undecided(self) -> bool:
         """Whether samples cannot become tensors before there is an agreement."""
-        return (
-            self._window is not None
-            and self.agreement is None
-            and self._pattern.kind in (None, "vector")
-        )
+        return self.agreement is None and self._wanted is not None
+
+    @property
+    def _wanted(self) -> int | None:
+        """How many first samples make an agreement; None: the samples need none."""
+        if self.embeds_images:
+            return self._feature_window
+        return self._window if self._pattern.kind in (None, "vector") else None
 
     def window(self, pending: Sequence[Sample]) -> list[Any]:
-        """Returns the first usable samples, from which an agreement is made.
+        """Returns the first usable samples, from which an agreement is made; of images, vectors.
 
         Args:
             pending: The samples that have arrived and are in no batch yet.
         """
-        rows = [sample.x for sample in pending if not sample.problem]
-        return rows[: self._window]
+        usable = self._usable(pending)
+        return list(self._features(np.stack(usable))) if self.embeds_images and usable else usable
+
+    def _usable(self, pending: Sequence[Sample]) -> list[Any]:
+        """Returns the first usable samples as they are, at most as many as are wanted."""
+        return [sample.x for sample in pending if not sample.problem][: self._wanted]
 
     def window_is_full(self, pending: Sequence[Sample]) -> bool:
         """Says whether the samples that have arrived are enough for an agreement.
@@ -161,8 +168,8 @@ class Form:
         Args:
             pending: The samples that have arrived and are in no batch yet.
         """
-        wanted = (self._window or 1) if self.undecided else 1
-        return len(pending) >= wanted and len(self.window(pending)) >= wanted
+        wanted = (self._wanted or 1) if self.undecided else 1
+        return len(pending) >= wanted and len(self._usable(pending)) >= wanted
 
     def fit(self, pending: Sequence[Sample], ended: bool) -> bool:
         """Makes an agreement of this stream's own samples, if nobody has made one for several.
@@ -174,27 +181,25 @@ class Form:
         Returns:
             Whether samples can be turned into tensors; False while more samples are needed.
         """
-        if self._embeds_images and self.agreement is None:
-            return self._fit_features(pending, ended)
         if not self.undecided or self._pattern.kind is None:
             return True
-        if not self.window_is_full(pending) and not (ended and self.window(pending)):
+        if not self.window_is_full(pending) and not (ended and self._usable(pending)):
             return False
-        self.take(agree_on([self.window(pending)], self._named))
+        self.take(self.agree_on([self.window(pending)]))
         return True
 
-    def _fit_features(self, pending: Sequence[Sample], ended: bool) -> bool:
-        """Standardises vectors of images by this stream's first ones; says whether it could."""
-        needed = self._feature_window
-        if needed is None:
-            return True
-        if len(pending) < needed and not ended:
-            return False
-        images = [sample.x for sample in pending if not sample.problem][:needed]
-        if len(images) < needed and not (ended and images):
-            return False
-        self.agreement = Agreement(measure_features(self._features(np.stack(images))))
-        return True
+    def agree_on(self, windows: Sequence[Sequence[Any]]) -> Agreement:
+        """Makes an agreement of the first samples of several clients.
+
+        Args:
+            windows: What `window` has returned for each client; at least one has samples.
+
+        Raises:
+            OfclError: None of the rows can be used.
+        """
+        if not self.embeds_images:
+            return agree_on(windows, self._named)
+        return agree_on_features([np.stack(window) for window in windows if window])
 
     def scale_features(self, window: int | None) -> None:
         """Decides anew whether vectors of images are standardised, before any of them is.
@@ -202,7 +207,7 @@ class Form:
         Args:
             window: The number of first images that decide; None: vectors keep length 1.
         """
-        self._feature_window = window
+        self._feature_window, self.agreement = window, None
 
     def take(self, agreement: Agreement) -> None:
         """Takes over what has been agreed on.
@@ -211,7 +216,8 @@ class Form:
             agreement: How rows and vectors become a model's input.
         """
         self.agreement = agreement
-        self._pattern.kind, self._pattern.shape = "vector", (len(agreement.standardise.mean),)
+        if not self.embeds_images:
+            self._pattern.kind, self._pattern.shape = "vector", (len(agreement.standardise.mean),)
 
     def to_tensor(self, samples: Sequence[Any]) -> Tensor:
         """Turns samples into a model's input (n, …), on the device.
@@ -219,11 +225,11 @@ class Form:
         Args:
             samples: Samples that `check` returned.
         """
-        if self._pattern.kind == "image" and not self._embeds_images:
+        if self._pattern.kind == "image" and not self.embeds_images:
             x = torch.from_numpy(np.stack(samples)).to(self._device)
             return self._normalised(x.float() / 255)
         vectors = self.vectors(samples)
-        if self.agreement is not None and self._embeds_images:
+        if self.agreement is not None and self.embeds_images:
             vectors = to_length_1(self.agreement.standardise)(vectors)
         elif self.agreement is not None:
             # A column that hardly varied in the window may later exceed 32 bits: it is clamped.
@@ -238,7 +244,7 @@ class Form:
         """
         if self._pattern.kind == "text":
             return self._embed(samples)
-        if self._embeds_images:
+        if self.embeds_images:
             return self._features(np.stack(samples))
         return self.agreement.vectors(samples) if self.agreement is not None else np.stack(samples)
 
@@ -254,7 +260,7 @@ class Form:
             name: The name of the dataset.
             labels: The labels that are known so far.
         """
-        pixels = self._pattern.kind == "image" and not self._embeds_images
+        pixels = self._pattern.kind == "image" and not self.embeds_images
         kind: Literal["image", "vector", "tokens"] = "image" if pixels else "vector"
         if self._pattern.kind == "text" and self.token_samples is not None:
             kind = "tokens"
@@ -262,7 +268,7 @@ class Form:
         form = None
         if self._pattern.kind == "text":
             shape = self._embed(["a text"]).shape[1:]
-        elif self._embeds_images:
+        elif self.embeds_images:
             embedder = find_image_embedder(self._embedder_name)
             form = embedded_form(embedder, shape)
             shape = (embedder.length,)
@@ -281,7 +287,7 @@ class Form:
         return (x - mean) / std
 
     @property
-    def _embeds_images(self) -> bool:
+    def embeds_images(self) -> bool:
         """Whether the samples are images that become vectors."""
         return self._pattern.kind == "image" and embeds_images(self._embedder_name)
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ofcl.data.feature_scaling import feature_moments, with_floor
 from ofcl.data.files.column_codes import ColumnCode
 from ofcl.data.files.columns import Meaning, find_row_meaning
 from ofcl.data.files.whole_table import Table
-from ofcl.data.standardisation import Standardisation
+from ofcl.data.standardisation import Standardisation, pool_moments
 from ofcl.data.table_code import encode_rows
 from ofcl.errors import OfclError
 from ofcl.state import State
@@ -125,6 +126,17 @@ def agree_on(windows: Sequence[Sequence[Row | np.ndarray]], named: bool = False)
         found = Standardisation(*plain)
     count = sum(map(len, read))
     return Agreement(found, meaning.columns, codes, count, meaning.left_out)
+
+
+def agree_on_features(windows: Sequence[np.ndarray]) -> Agreement:
+    """Makes an agreement from the vectors of each client's first images.
+
+    Args:
+        windows: The vectors (n, d) of each client that has some.
+    """
+    means, deviations = map(np.stack, zip(*map(feature_moments, windows), strict=True))
+    found = with_floor(*pool_moments(list(map(len, windows)), means, deviations))
+    return Agreement(found, count=sum(map(len, windows)))
 
 
 def _table(window: Sequence[Row | np.ndarray], columns: Sequence[str]) -> Table:

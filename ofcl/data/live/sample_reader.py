@@ -90,7 +90,7 @@ class SampleReader:
         try:
             values = parse_json_row(decode_line(source, row + 1, line))
             columns = {name: [value] for name, value in values.items()}
-            meaning = self._meaning(Table(source, columns, [row + 1]))
+            meaning = self._meaning(Table(source, columns, [row + 1]), gaps=True)
             return self._sample_of_row(meaning, values, source, row, f"{source}, line {row + 1}")
         except (OfclError, ValueError) as error:
             return unusable(source, row, f"{source}, line {row + 1}: {error}")
@@ -184,11 +184,13 @@ class SampleReader:
             label = y[row].tolist() if np.ndim(y[row]) == 0 else y[row].tolist()[0]
             yield Sample(x[row], label, None, source, row)
 
-    def _meaning(self, table: Table) -> Meaning:
+    def _meaning(self, table: Table, gaps: bool = False) -> Meaning:
         """Returns the meaning of the columns, which the first table of the stream decides.
 
         Args:
             table: The table to be read.
+            gaps: Whether a column of cells may be missing, as a key may be in a line of JSON: then
+                its cell is empty. One column at least must be there.
 
         Raises:
             OfclError: The table lacks a column that is in use, or the meaning is not clear.
@@ -205,6 +207,8 @@ class SampleReader:
                 names = [n for n in columns if n and n not in (found.label, *self._how.drop)]
                 known |= {"kind": "mixed", "columns": self._how.columns or tuple(names)}
         meaning = Meaning(known["label"], known["kind"], tuple(known["columns"]))
-        for name in (meaning.label, *meaning.columns):
+        there = [name for name in meaning.columns if name in table.columns]
+        needed = there if gaps and there and meaning.kind == "mixed" else meaning.columns
+        for name in (meaning.label, *needed):
             table.column(name)
         return meaning

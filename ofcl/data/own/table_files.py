@@ -156,7 +156,6 @@ def _raw(
         "label": meaning.label,
         meaning.kind: ", ".join(meaning.columns),
     }
-    details |= {f"  {code.name}": code.words().partition(": ")[2] for code in meaning.codes}
     notes = (*damage.notes(name), *_notes(name, meaning, labels))
     raw = raw_from_labelled(name, _CONTENT[meaning.kind], parts, notes, details)
     return replace(raw, columns=meaning.columns, label=meaning.label, codes=meaning.codes)

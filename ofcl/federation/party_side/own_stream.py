@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.resolve import find_device, resolve
@@ -19,6 +21,7 @@ from ofcl.assembly.stream_clients import (
     read_test_samples,
     tests_of,
 )
+from ofcl.data.feature_scaling import with_floor
 from ofcl.data.files.image_embedders import embeds_images
 from ofcl.data.live.form import Kind, Pattern
 from ofcl.data.live.live_agreement import Agreement, rescaled_to
@@ -68,9 +71,10 @@ class OwnStream:
     def samples(self) -> Samples:
         """Describes the form of the samples; waits for the first samples.
 
-        One sample is enough for images and texts. Of numbers and tables, the party's own scale is
-        part of the description, from which that of all parties is made: rows are waited for until
-        there are as many as the window has, for `patience` seconds at most.
+        One sample is enough for images and texts. Of numbers, tables and images that are embedded,
+        the party's own scale is part of the description, from which that of all parties is made:
+        samples are waited for until there are as many as the window has, for `patience` seconds at
+        most.
 
         Raises:
             OfclError: If the stream ends without a sample.
@@ -92,14 +96,14 @@ class OwnStream:
     _agreement: Agreement | None = None
 
     def _agree(self, stream: LiveStream) -> None:
-        """Fixes the scale and the code of the columns by the stream's first rows, once."""
+        """Fixes the scale and the code of the columns by the stream's first samples, once."""
         end = time.monotonic() + self._here.patience
         while self._agreement is None and not stream.has_first_samples():
             if time.monotonic() >= end:
                 break
             time.sleep(LOOK_AGAIN)
         if self._agreement is None:
-            self._agreement = settle([stream], self._tell, bool(self._here.columns))
+            self._agreement = settle([stream], self._tell)
         else:
             stream.take(self._agreement)
 
@@ -151,14 +155,9 @@ class OwnStream:
         if self._first is not None:
             stream, self._first = self._first, None
             stream.hand_to(number, vocabulary, settings.batch_size)
-            stream.form.scale_features(
-                settings.window if settings.features == "standardised" else None
-            )
         else:
             stream = self._stream(settings, vocabulary, number)
-        if self._agreement is not None:
-            scale = terms.samples.mean, terms.samples.std
-            stream.take(rescaled_to(self._agreement, *scale) if scale[0] else self._agreement)
+        self._take_scale(stream, settings, terms)
         dataset = stream.form.empty_dataset("stream", ())
         check_form(Samples.of(dataset, "stream", self._embedder()), terms)
         check_settings(settings)
@@ -173,6 +172,17 @@ class OwnStream:
         return OwnClient(
             client, settings, lambda: form_of_streams(settings, [stream], self._pattern)
         )
+
+    def _take_scale(self, stream: LiveStream, settings: Settings, terms: Terms) -> None:
+        """Gives a stream the scale of all parties; the party's own if no party has told one."""
+        form, mean, std = stream.form, terms.samples.mean, terms.samples.std
+        if form.embeds_images:
+            form.scale_features(settings.window if settings.features == "standardised" else None)
+            if mean and form.undecided:
+                found = with_floor(np.array(mean), np.array(std))
+                stream.take(Agreement(found, count=terms.samples.count))
+        if self._agreement is not None and (form.undecided or not form.embeds_images):
+            stream.take(rescaled_to(self._agreement, mean, std) if mean else self._agreement)
 
 
 def _with_scale(samples: Samples, agreement: Agreement) -> Samples:
