@@ -12,6 +12,7 @@ import yaml
 
 from ofcl.cli.main import app
 from ofcl.settings.schema import Settings
+from scripts.absolute_links import absolute
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,6 +65,13 @@ def test_links_that_leave_the_docs_go_to_the_repository_or_become_text():
     assert rewritten(text, Page, Config) == "a, [b](../recipe.md), ![c](../../d.png)"
     Config.repo_url = "https://host.example/o"
     assert "[a](https://host.example/o/blob/main/ofcl/client.py)" in rewritten(text, Page, Config)
+
+
+def test_links_of_the_readme_are_absolute_on_the_index():
+    text = absolute((ROOT / "README.md").read_text(), "https://host.example/o/ofcl")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert "https://host.example/o/ofcl/blob/main/docs/use.md#systems" in targets
+    assert all(target.startswith("https://") for target in targets)
 
 
 def commands(page):
