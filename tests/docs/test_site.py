@@ -100,7 +100,7 @@ def test_a_command_of_the_docs_has_options_that_exist(words):
         command = command.commands[words[0]]
         context = click.Context(command, parent=context, info_name=words[0])
         words = words[1:]
-    if "--help" in words or words == ["--install-completion"]:
+    if "--help" in words or not words:  # or an option of ofcl alone
         return
     assert not isinstance(command, click.Group), f"no such command: {words}"
     options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}

@@ -47,6 +47,7 @@ def test_it_is_listed_with_its_package(environment):
     assert "two-layers from ofcl-example-plugin 0.1.0" in words
 
 
+@pytest.mark.long
 def test_a_killed_run_is_resumed_to_the_same_result(environment, tmp_path):
     whole = ofcl(environment, "run", *SMALL, *PARTS, "--out", tmp_path / "whole")
     assert whole.returncode == 0, whole.stderr
@@ -68,6 +69,7 @@ def test_a_killed_run_is_resumed_to_the_same_result(environment, tmp_path):
     assert answers.returncode == 0, answers.stderr
 
 
+@pytest.mark.long
 def test_processes_of_the_simulation_have_the_parts_too(environment, tmp_path):
     there = ofcl(
         environment, "run", *SMALL, *PARTS, "--engine", "flower-sim", "--out", tmp_path / "a"

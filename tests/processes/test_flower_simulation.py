@@ -81,6 +81,7 @@ def test_what_it_cannot_do_is_refused(blobs):
         ofcl.run(streams=[iter([])], engine="flower-sim")
 
 
+@pytest.mark.long
 def test_a_program_that_fails_in_the_middle_ends():
     few = {**DIGITS, "model": "mlp", "clients": 2, "limit": 2, "engine": "flower-sim"}
     program = (
@@ -100,6 +101,7 @@ def test_without_flower_it_is_said_what_to_install(monkeypatch):
         flower_records.check_flower()
 
 
+@pytest.mark.long
 def test_buffered_rounds_are_computed_again_in_one_process(tmp_path):
     small = {**DIGITS, "rounds": "buffered", "tasks": 2, "limit": 4, "engine": "flower-sim"}
     simulated = Run(make_settings(small), out=tmp_path / "run")

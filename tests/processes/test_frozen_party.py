@@ -29,6 +29,7 @@ def arrivals_so_far(out):
     return arrivals_of(map(from_json, RunDirectory(out).events())) if out.exists() else []
 
 
+@pytest.mark.long
 def test_a_frozen_party_holds_up_nobody_and_counts_when_it_is_back(tmp_path):
     undisturbed = Run(make_settings(BUFFERED))
     list(undisturbed)

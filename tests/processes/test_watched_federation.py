@@ -35,6 +35,7 @@ def browser():
         yield opened
 
 
+@pytest.mark.long
 def test_a_party_dies_and_comes_back_while_one_watches(tmp_path, browser):
     first, second = PARTIES[:2]
     deployment = Deployment(tmp_path, give_signs_often)

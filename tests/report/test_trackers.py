@@ -7,6 +7,7 @@ import pytest
 
 from ofcl import OfclError, Run, make_settings
 from ofcl.cli import run_loop
+from ofcl.cli.logs import log_to_terminal
 from ofcl.cli.run_loop import drive
 from ofcl.events import Evaluated, Learned, Round, TaskEnded
 from ofcl.report import trackers
@@ -167,6 +168,8 @@ def test_wandb_offline(tmp_path, blobs, monkeypatch):
 
 
 def test_a_tracker_that_fails_does_not_stop_the_run(tmp_path, blobs, monkeypatch, capsys):
+    log_to_terminal()
+
     class Broken:
         def __init__(self, run, settings, step):
             pass
@@ -184,6 +187,7 @@ def test_a_tracker_that_fails_does_not_stop_the_run(tmp_path, blobs, monkeypatch
 
 
 def test_a_tracker_that_cannot_be_opened_is_left_out(tmp_path, blobs, monkeypatch, capsys):
+    log_to_terminal()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "nowhere://at.all")
     run = Run(make_settings(VALUES), blobs, tmp_path / "run")
     assert drive(run, True, ["mlflow", "tensorboard"]).A is not None
