@@ -140,6 +140,16 @@ def nbytes(tensors: Tensors) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
+def same_tensors(one: Tensors, other: Tensors) -> bool:
+    """Tells whether two models are the very same tensors, not only equal ones.
+
+    Args:
+        one: The tensors of a model by name.
+        other: Those of the other.
+    """
+    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
+
+
 def optimizer_state(optimizer: torch.optim.Optimizer) -> State:
     """Returns the state of an optimiser, such as its running means, by the parameters' numbers.
 

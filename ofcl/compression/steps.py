@@ -10,7 +10,7 @@ from typing import Literal
 
 from ofcl.compression.codecs import Codec
 from ofcl.compression.differences import Differences
-from ofcl.state import State, Tensors, nbytes
+from ofcl.state import State, Tensors, nbytes, same_tensors
 
 Form = Literal["whole", "step", "same"]
 """How a model travels: as it is, as the step from the one before, or not, as nothing has changed.
@@ -56,9 +56,9 @@ class Steps:
             known: The model that he has; {}: nobody knows.
             model: The global model.
         """
-        if _same(known, model):
+        if known and same_tensors(known, model):
             return "same"
-        if _same(known, self._before) and _same(self._after, model):
+        if known and same_tensors(known, self._before) and same_tensors(self._after, model):
             return "step"
         return "whole"
 
@@ -78,8 +78,3 @@ class Steps:
             state: The state; empty: no step was taken.
         """
         self._differences.load_state(state)
-
-
-def _same(one: Tensors, other: Tensors) -> bool:
-    """Tells whether two models are the very same tensors."""
-    return bool(one) and one.keys() == other.keys() and all(one[n] is other[n] for n in one)

@@ -8,7 +8,7 @@ from ofcl.compression.codecs import Codec
 from ofcl.compression.differences import decoded
 from ofcl.compression.steps import Steps
 from ofcl.engines.messages import Reply, Request
-from ofcl.state import State, Tensors
+from ofcl.state import State, Tensors, same_tensors
 
 
 class CodedModels:
@@ -83,7 +83,7 @@ class CodedModels:
         models: list[Tensors] = []
         of_clients: dict[str, int] = {}
         for client, base in self._bases.items():
-            places = [n for n, model in enumerate(models) if _same(model, base)]
+            places = [n for n, model in enumerate(models) if same_tensors(model, base)]
             of_clients[str(client)] = places[0] if places else len(models)
             models += [] if places else [base]
         return {"models": models, "of_clients": of_clients}
@@ -98,8 +98,3 @@ class CodedModels:
         models: list[Tensors] = state.get("models", [])
         of_clients: dict[str, int] = state.get("of_clients", {})
         self._bases = {int(client): models[place] for client, place in of_clients.items()}
-
-
-def _same(one: Tensors, other: Tensors) -> bool:
-    """Tells whether two models are the very same tensors."""
-    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)

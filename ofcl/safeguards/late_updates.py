@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ofcl.models.head import grown, width
-from ofcl.state import State, Tensors
+from ofcl.state import State, Tensors, same_tensors
 from ofcl.update import Update
 
 
@@ -135,7 +135,7 @@ class LateUpdates:
         def place(model: Tensors) -> int:
             """Finds the model's place among those that are saved, or gives it one."""
             for number, known in enumerate(models):
-                if _same(known, model):
+                if same_tensors(known, model):
                     return number
             models.append(model)
             return len(models) - 1
@@ -181,8 +181,3 @@ def _unpacked(state: State, device: torch.device) -> Update:
     )
     classes = dict(state["classes"])
     return Update(state["client"], state_, state["samples"], classes, extras, state["sent"], coded)
-
-
-def _same(one: Tensors, other: Tensors) -> bool:
-    """Tells whether two models are the very same tensors."""
-    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
