@@ -101,6 +101,7 @@ class Mischief:
         return found
 
 
+@pytest.mark.long
 def test_messages_that_come_twice_or_out_of_order_are_learned_once(deployed, tmp_path):
     from ofcl.federation.server_side.flower_transport import FlowerTransport
 
