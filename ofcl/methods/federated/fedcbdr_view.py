@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ofcl.compute.batching import forward_size
+from ofcl.errors import OfclError
 from ofcl.memory.choice import weighted
 from ofcl.memory.memory import Memory
 from ofcl.memory.policy import Policy
@@ -145,7 +146,7 @@ class GlobalView:
 
     def distances_between(self, x: Tensor) -> Tensor:
         """Raises an error: FedCBDR draws samples by leverage, not by distance."""
-        raise NotImplementedError("FedCBDR's memory draws samples by leverage, not by distance")
+        raise OfclError("FedCBDR's memory draws samples by leverage, not by distance")
 
     def grow(self, classes: int, seed: int) -> None:
         """Adds outputs for new classes to the copies of the model.

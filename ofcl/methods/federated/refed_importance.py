@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ofcl.compute.devices import to_device
+from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
 from ofcl.methods.federated.gradient_norms import gradient_norms
 from ofcl.methods.parts import PolicyParts
@@ -104,7 +105,7 @@ class Importance:
 
     def distances_between(self, x: Tensor) -> Tensor:
         """Raises an error: Re-Fed compares importances, not samples with each other."""
-        raise NotImplementedError("Re-Fed's memory keeps samples by importance, not by distance")
+        raise OfclError("Re-Fed's memory keeps samples by importance, not by distance")
 
     def grow(self, classes: int, seed: int) -> None:
         """Adds outputs for new classes to the models along the way.

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ofcl import Memory
+from ofcl.errors import OfclError
 from ofcl.memory.choice import weighted
 from ofcl.memory.policy import Policy
 from ofcl.memory.shares import even_shares
@@ -113,5 +114,5 @@ def test_a_saved_view_goes_on_and_heads_grow():
         each.grow(4, seed=0)
     assert torch.equal(view(x), other(x))
     assert view.shares({0: 9, 1: 9}, 5) == other.shares({0: 9, 1: 9}, 5) == {0: 1, 1: 4}
-    with pytest.raises(NotImplementedError, match="by leverage"):
+    with pytest.raises(OfclError, match="by leverage"):
         view.distances_between(x)

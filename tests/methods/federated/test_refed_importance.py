@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ofcl import Memory
+from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
 from ofcl.methods.federated.gradient_norms import gradient_norms
 from ofcl.methods.federated.refed_importance import Importance
@@ -132,5 +133,5 @@ def test_of_each_class_the_most_important_stay_and_a_saved_state_goes_on():
 
 
 def test_no_distances():
-    with pytest.raises(NotImplementedError, match="by importance"):
+    with pytest.raises(OfclError, match="by importance"):
         Importance(Plain(1, 2), lr=1.0).distances_between(torch.ones(1, 1))
