@@ -176,7 +176,29 @@ class Halted:
     problem: str
 
 
-Event = Learned | Round | Arrived | Evaluated | Remembered | TaskEnded | Appeared | Skipped | Halted
+@dataclass(frozen=True)
+class Changed:
+    """Settings of the run have changed; clients learn by them from their next requests on.
+
+    Args:
+        settings: The new values by the names of the settings.
+    """
+
+    settings: dict[str, Any]
+
+
+Event = (
+    Learned
+    | Round
+    | Arrived
+    | Evaluated
+    | Remembered
+    | TaskEnded
+    | Appeared
+    | Skipped
+    | Halted
+    | Changed
+)
 
 _KINDS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 

@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,8 +288,10 @@ class Run:
         Args:
             finished: Whether the run is over; then errors against coverage are in it too.
         """
+        changed = self._record.summary.changed
+        now = self.settings.model_copy(update=changed)
         return build_bundle(
-            self.participants,
+            replace(self.participants, settings=now) if changed else self.participants,
             self.result(),
             self._record.summary.classes_of_tasks(),
             finished=finished,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ofcl.buffered import arrivals_of
 from ofcl.errors import OfclError
-from ofcl.events import from_json
+from ofcl.events import Changed, from_json
 from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
 
@@ -76,5 +76,10 @@ def read_replay(path: str | Path) -> Replay:
             f"'{path}' has dp_noise = {settings.dp_noise}, which each party draws in secret; only "
             "a run without noise can be computed again"
         )
-    events = map(from_json, directory.iterate_events())
+    events = list(map(from_json, directory.iterate_events()))
+    if any(isinstance(event, Changed) for event in events):
+        raise OfclError(
+            f"settings of '{path}' were changed while it went on; only a run with the same "
+            "settings from its beginning to its end can be computed again"
+        )
     return Replay(settings, tuple(arrivals_of(events)))

@@ -14,12 +14,14 @@ from ofcl.cli.logs import as_line
 from ofcl.cli.run_loop import drive
 from ofcl.cli.show import percent, print_result
 from ofcl.cli.terminal import out_console, say, warn
+from ofcl.engines.changes import in_words
 from ofcl.engines.flower.records import check_flower
 from ofcl.errors import OfclError, unknown
 from ofcl.experiment import Run
 from ofcl.federation.server_side.alias_table import load_aliases
 from ofcl.federation.server_side.flower_control import FlowerControl, Node, ServerUnreachable
 from ofcl.federation.server_side.noted_transport import NotedTransport
+from ofcl.federation.server_side.orders import Orders
 from ofcl.federation.server_side.reconnecting import until_over
 from ofcl.federation.server_side.run_list import Runs
 from ofcl.federation.server_side.run_status import RunStatus
@@ -108,6 +110,7 @@ def start(
                     back=back and first,
                     aliases=load_aliases(folder),
                     introduced=noted.introduced,
+                    orders=Orders(path).read,
                 )
                 if RunDirectory(path).started():
                     run = Run.resume(path, tell=tell, stage=stage)
@@ -191,6 +194,26 @@ def _run_line(runs: Runs) -> str:
     going = "going on" if runs.going_on else "stopped: ofcl federation start --resume"
     state = f"finished, A {percent(result.A)}" if result else going
     return f"{run.path}: {rounds} rounds, {state}"
+
+
+def change(
+    folder: Folder,
+    set_: Annotated[
+        list[str], typer.Option("--set", help="A setting as key=value: lr or q; may be repeated.")
+    ],
+) -> None:
+    """Change the learning rate or q of the run, from its next round on, without stopping it."""
+    runs = Runs(load_server(folder))
+    run = runs.unfinished()
+    if run is None:
+        raise OfclError("no run is there whose settings could be changed; the next one: "
+                        f"ofcl federation start {folder} SETTINGS.toml")  # fmt: skip
+    values = dict(map(settings_files.parse_override, set_))
+    Orders(run.path).add(run.settings(), values)
+    when = "after the round that is going on" if runs.going_on else "when it is resumed"
+    say(f"ordered: {in_words(values)}. {run.path} takes it {when}, and every party's log says so; "
+        "a party whose policy refuses it says so in its log, and is missing in rounds until it is "
+        "changed again")  # fmt: skip
 
 
 def stop(folder: Folder) -> None:

@@ -25,7 +25,7 @@ from ofcl.engines.rejection import (
     check_same,
     check_tensors,
 )
-from ofcl.events import Evaluated, Event, Learned, Round, TaskEnded
+from ofcl.events import Changed, Evaluated, Event, Learned, Round, TaskEnded
 from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
 from ofcl.state import State, Tensors
 from ofcl.update import Update
@@ -85,6 +85,15 @@ class Gate:
         self._most_remembered, self._masked = most_remembered, masked
         self._stretch, self._most_brought = stretch, most_brought
         self._brought: dict[int, set[str]] = {}  # the new labels of each client so far
+
+    def widen(self, stretch: int) -> None:
+        """Lets clients learn more mini-batches between two communication points than before.
+
+        Args:
+            stretch: The most mini-batches that a client learns between two of them from now on.
+        """
+        if self._stretch is not None:
+            self._stretch = max(self._stretch, stretch)
 
     @property
     def _classes(self) -> int:
@@ -235,7 +244,9 @@ class Gate:
 
     def _check_event(self, event: Event, client: int) -> None:
         """Rejects an event that this client cannot have, or whose numbers are impossible."""
-        if not isinstance(event, self._event_types) or isinstance(event, Round | TaskEnded):
+        if not isinstance(event, self._event_types) or isinstance(
+            event, Round | TaskEnded | Changed
+        ):
             raise Rejected(f"it tells of {type(event).__name__}, which it cannot")
         check_same("client of an event", event.client, client)
         check_count("task", getattr(event, "task", 0), self._most_tasks - 1)

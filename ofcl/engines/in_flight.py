@@ -100,6 +100,20 @@ class InFlight:
         for client in list(self._requests):
             self._take_anew(client)
 
+    def change(self, clients: Collection[int], changed: State) -> None:
+        """Puts changed settings into requests that clients could not follow.
+
+        The requests stay the same else: a client that has answered meanwhile repeats its answer.
+
+        Args:
+            clients: The numbers of the clients.
+            changed: The settings that have changed since the run began, with their values now.
+        """
+        for client in self._requests.keys() & set(clients):
+            self._requests[client] = replace(self._requests[client], changed=changed)
+            self._travelling[client] = replace(self._travelling[client], changed=changed)
+            self.unsaved = True
+
     def _take_anew(self, client: int) -> None:
         """Makes the next request to a client another one: it takes the newest model."""
         self._drop(client)
@@ -122,6 +136,7 @@ class InFlight:
                 "steps": list(request.steps),
                 "model": _place(request.model, tensors),
                 "handed": _place(request.handed, tensors),
+                "changed": request.changed,
             }
             for client, request in self._requests.items()
         ]
@@ -140,6 +155,7 @@ class InFlight:
             request = Request(
                 self._standing.run, **fields, steps=tuple(saved["steps"]),
                 model=tensors[saved["model"]], handed=tensors[saved["handed"]],
+                changed=saved.get("changed", {}),
             )  # fmt: skip
             self._requests[int(saved["client"])] = request
         self._travelling = {client: replace(r) for client, r in self._requests.items()}

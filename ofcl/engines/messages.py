@@ -55,6 +55,7 @@ class Request:
         sum: For the step `sum`: what the step needs.
         alone: Whether all others have finished, so that no round will follow.
         form: How the model travels (`compression.steps.Form`).
+        changed: Settings that have changed since the run began, with their values now.
     """
 
     run: str
@@ -67,6 +68,7 @@ class Request:
     sum: State = field(default_factory=dict)
     alone: bool = False
     form: Form = "whole"
+    changed: State = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def pack_request(request: Request) -> State:
         del packed["alone"]
     if request.form == "whole":
         del packed["form"]
+    if not request.changed:
+        del packed["changed"]
     return _without_empty_sum(packed)
 
 

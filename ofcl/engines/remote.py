@@ -15,6 +15,7 @@ import torch
 
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.changes import Changes
 from ofcl.engines.channel import ArrivalChannel, Channel
 from ofcl.engines.coded_models import CodedModels
 from ofcl.engines.gate import Gate
@@ -62,6 +63,9 @@ class RemoteEngine:
         watch: Is given, after every exchange, the mean losses that clients tell of it.
         handed: With buffered rounds (`ofcl.buffered`): is told the number of each client that is to
             take the global model. None: rounds wait for clients.
+        changes: Takes orders to change settings, between rounds; None: settings stay as they are.
+        failed: Lists the clients that could not follow their last requests; buffered rounds tell
+            these of changed settings at once.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -85,6 +89,8 @@ class RemoteEngine:
         readmitted: Collection[int] = (),
         watch: Callable[[Sequence[float]], None] = lambda losses: None,
         handed: Callable[[int], None] | None = None,
+        changes: Changes | None = None,
+        failed: Callable[[], Collection[int]] = tuple,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
@@ -104,6 +110,8 @@ class RemoteEngine:
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
         self._readmitted, self._watch, self._coded = readmitted, watch, coded
+        self._changes, self._failed = changes or Changes(tuple), failed
+        self._between_rounds = True  # whether orders may be taken
         self._losses: dict[int, float] = {}  # buffered rounds: the newest of each client
         self._in_flight = self._flights(handed) if handed is not None else None
         self._leave_out_gone()
@@ -124,6 +132,7 @@ class RemoteEngine:
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
         self._outputs = width(global_model)
+        yield from self._take_orders()
         if self._in_flight is not None:
             yield from self._arrivals(global_model, self._in_flight)
         else:
@@ -131,6 +140,20 @@ class RemoteEngine:
         if self._standing.all_finished:
             self._hand_out_final(global_model)
             yield from self._take_events()
+
+    def _take_orders(self) -> Iterator[Event]:
+        """Takes orders to change settings if a round is over; yields their events.
+
+        Not within a round: of two clients, one could have learned by the earlier values.
+        """
+        if not self._between_rounds:
+            return
+        self._between_rounds = False
+        self._events += (orders := self._changes.take())
+        self._standing.changed = self._changes.in_force
+        if orders and self._in_flight is not None:
+            self._in_flight.change(self._failed(), self._standing.changed)
+        yield from self._take_events()
 
     def _exchanges(self, global_model: Tensors) -> Iterator[Event]:
         """Makes exchanges until clients have come as far as `learn` says; yields their events."""
@@ -145,6 +168,9 @@ class RemoteEngine:
                 self._waited_for = []
                 return
             self._tell_absent(absent)
+            # Too few for a round: an order may be what lets those go on that refuse the last one.
+            self._between_rounds = True
+            yield from self._take_orders()
 
     def _flights(self, handed: Callable[[int], None]) -> InFlight:
         """Makes what keeps the requests of buffered rounds."""
@@ -173,6 +199,8 @@ class RemoteEngine:
             yield from self._take_events()
             if self.waiting():
                 return
+            self._between_rounds = True
+            yield from self._take_orders()
 
     def next_arrival(self) -> int | None:
         """Gives the number of the client that has arrived first, of those that wait; None: none."""
@@ -403,6 +431,7 @@ class RemoteEngine:
         self._standing.next_step(client, step)
         self._standing.status[client] = "learning"
         self._updates.pop(client, None)
+        self._between_rounds = True
 
     def begin_task(self, global_model: Tensors, clients: Sequence[int], handed: Tensors) -> None:
         """Lets clients that are `between_tasks` go on; the next requests tell them so.
@@ -414,6 +443,7 @@ class RemoteEngine:
                 empty if the method has no such part.
         """
         self._standing.begin_task(clients, handed)
+        self._between_rounds = True
         for client in clients:
             self._updates.pop(client, None)
         self._leave_out_gone()
@@ -435,6 +465,8 @@ class RemoteEngine:
             "updates": [pack_update(update) for update in self._updates.values()],
             "untold": [to_json(event) for event in self._events],
             "over": self._over,
+            "changes": self._changes.state(),
+            "between_rounds": self._between_rounds,
             "coded": self._coded.state() if self._coded is not None else {},
             "summing": self._summing.state() if self._summing is not None else None,
             "in_flight": self._in_flight.state() if self._in_flight is not None else {},
@@ -447,6 +479,9 @@ class RemoteEngine:
             state: The state that `state` gave.
         """
         self._standing.load_state(state)
+        self._changes.load_state(state.get("changes", []))
+        self._standing.changed = self._changes.in_force
+        self._between_rounds = bool(state.get("between_rounds", True))
         self._released, self._over = int(state["released"]), bool(state.get("over", False))
         updates = map(unpack_update, state["updates"])
         self._updates = {update.client: update for update in updates}

@@ -215,6 +215,10 @@ class Responder:
             raise failure
         return self._last
 
+    def make_anew(self) -> None:
+        """Makes the client anew, from its saved state, before the next request is followed."""
+        self._client = None
+
     def _whole(self, request: Request, client: Client) -> Request:
         """Makes the model of a request whole, if it came as a step from the one before.
 

@@ -20,6 +20,7 @@ class Standing:
         exchange: How many exchanges are over.
         status: The status of each client.
         steps: The steps that each client has to take before it learns.
+        changed: Settings that have changed since the run began; requests carry their values.
     """
 
     def __init__(self, run: str, clients: int) -> None:
@@ -27,6 +28,7 @@ class Standing:
         self.status: list[Status] = ["learning"] * clients
         self.steps: list[list[Step]] = [[] for _ in range(clients)]
         self._seen = [0] * clients  # the exchange of each client's last answer
+        self.changed: State = {}
         self._handed: Tensors = {}
         self._task = 0  # the task that the clients were last asked to begin
 
@@ -86,7 +88,8 @@ class Standing:
     ) -> Request:
         """Makes a request of the next exchange."""
         return Request(self.run, self.exchange + 1, steps, model, handed or {}, task=self._task,
-                       seen=self._seen[client], sum=step or {})  # fmt: skip
+                       seen=self._seen[client], sum=step or {},
+                       changed=dict(self.changed))  # fmt: skip
 
     def note(self, reply: Reply) -> None:
         """Notes where a client is by its reply.

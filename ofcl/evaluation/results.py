@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ofcl.evaluation import metrics
 from ofcl.events import (
+    Changed,
     Evaluated,
     Event,
     Hits,
@@ -77,10 +78,14 @@ class Summary:
 
     It grows with the number of clients and tasks, not with the number of events. Events of
     different clients may come in any order.
+
+    Attributes:
+        changed: Settings that have changed in the run, with their last values.
     """
 
     def __init__(self) -> None:
         self._rounds = self._bytes_sent = self._bytes_received = self._skipped = 0
+        self.changed: dict[str, Any] = {}
         self._evaluated: dict[tuple[int, int], Evaluated] = {}  # by client and task
         self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
 
@@ -90,6 +95,7 @@ class Summary:
             "rounds": self._rounds,
             "bytes": [self._bytes_sent, self._bytes_received],
             "skipped": self._skipped,
+            "changed": dict(self.changed),
             "evaluated": [to_json(event) for event in self._evaluated.values()],
             "learned": [dict(sums) for sums in self._learned.values()],
         }
@@ -104,6 +110,7 @@ class Summary:
         summary = cls()
         summary._rounds, summary._skipped = state["rounds"], state["skipped"]
         summary._bytes_sent, summary._bytes_received = state["bytes"]
+        summary.changed = dict(state.get("changed", {}))  # earlier versions had none
         for value in state["evaluated"]:
             summary.add(from_json(value))
         summary._learned = {(sums["client"], sums["task"]): dict(sums) for sums in state["learned"]}
@@ -124,6 +131,8 @@ class Summary:
                 self._bytes_received += event.bytes_received
             case Evaluated():
                 self._evaluated[event.client, event.task] = event
+            case Changed():
+                self.changed |= event.settings
             case Skipped():
                 self._skipped += 1
             case TaskEnded():

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ofcl.client import Client
 from ofcl.data.live.vocabulary import AssignedVocabulary
+from ofcl.engines.changes import CHANGEABLE, in_words
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import LostState, Responder
 from ofcl.errors import OfclError
@@ -91,6 +92,7 @@ class Member:
         self._audit = Audit(folder)
         self._run, self._secure, self._secure_only = "", False, secure_only
         self._terms: Terms | None = None
+        self._changed: State = {}  # settings that have changed since the run began
         self._told_spellings: set[str] = set()
         self._compared_labels: Sequence[str] | None = None  # with which spellings were compared
         self._told_alone = False
@@ -142,7 +144,7 @@ class Member:
     def _answer_request(self, message: State) -> Flat:
         """Lets the client do what the server requests; gives the reply, after it is audited."""
         request = unpack_request(message["request"])
-        terms = unpack_terms(message["terms"])
+        terms = _with_changes(unpack_terms(message["terms"]), request.changed)
         if self._status is not None:
             self._status.asked(request, terms.settings, terms.labels)
         answer = self._reply(request, terms)
@@ -190,11 +192,18 @@ class Member:
         if request.run != self._run:
             self._policy.check(terms.settings)
             self._run = request.run
+            if request.changed:  # before this process was started
+                self._tell(f"changed since the run began: {in_words(request.changed)}")
             self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
             self._told_spellings, self._told_alone = set(), False
             self._compared_labels = None
             self._tell(_in_words(request.run, terms))
             self._tell(self._ledger.in_words(terms.settings))
+        elif request.changed != self._changed:
+            self._policy.check(terms.settings)
+            self._tell_changes(terms)
+            self._responder.make_anew()
+        self._changed = dict(request.changed)
         self._vocabulary.aliases.update(terms.aliases)
         self._vocabulary.assign(terms.labels)
         self._tell_spellings(terms.labels)
@@ -240,6 +249,16 @@ class Member:
                     update=None,
                     labels=unnamed.labels,
                 )
+            )
+
+    def _tell_changes(self, terms: Terms) -> None:
+        """Tells which settings of the run have changed since the last request."""
+        before, now = self._terms.settings if self._terms is not None else {}, terms.settings
+        new = {name: now[name] for name in CHANGEABLE if now.get(name) != before.get(name)}
+        if new:
+            self._tell(
+                f"the organiser has changed settings of the run: from now on {in_words(new)} "
+                f"(before: {in_words({name: before.get(name) for name in new})})"
             )
 
     def _tell_spellings(self, labels: Sequence[str]) -> None:
@@ -340,6 +359,24 @@ def _advice_for_parties() -> Iterator[None]:
             "back from a backup; or move that folder away and start this party with "
             "--accept-loss: it then goes on from the global model, with an empty memory"
         ) from error
+
+
+def _with_changes(terms: Terms, changed: State) -> Terms:
+    """Gives the terms of a run with the settings that have changed since it began.
+
+    Args:
+        terms: The terms, as the run was begun with.
+        changed: The values now of the settings that have changed.
+
+    Raises:
+        OfclError: If a setting is among them that must not change within a run.
+    """
+    if wrong := [name for name in changed if name not in CHANGEABLE]:
+        raise OfclError(
+            f"the server has changed {wrong[0][:40]!r} within a run; it is refused. These may "
+            f"change: {', '.join(CHANGEABLE)}"
+        )
+    return replace(terms, settings={**terms.settings, **changed}) if changed else terms
 
 
 def _in_words(run: str, terms: Terms) -> str:

@@ -270,6 +270,7 @@ class Courier:
                 continue
             if delivery.content is not None:
                 exchange.answers[party] = delivery.content
+                self._failures.pop(party, None)
             else:
                 self._tell(f"{self._names[party]} could not answer; its own log says why")
                 self._failures[party] = time.monotonic()
@@ -286,6 +287,10 @@ class Courier:
         """Tells whether a party has failed in this exchange, or shortly before it started."""
         failed = self._failures.get(party)
         return failed is not None and exchange.started - failed < AFTER_FAILURE
+
+    def failed(self) -> list[int]:
+        """Lists the parties that could not answer when they were asked last."""
+        return list(self._failures)
 
     def _tell_who(self, connected: set[int]) -> None:
         """Tells the user which parties have come or gone since the last time."""

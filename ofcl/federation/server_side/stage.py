@@ -6,7 +6,7 @@ decides which class each label is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import resolve
 from ofcl.assembly.stages import Hooks, Prepared
 from ofcl.data.live.form import Pattern
+from ofcl.engines.changes import Changes
 from ofcl.engines.quarantine import Quarantine
 from ofcl.engines.remote import RemoteEngine
 from ofcl.federation.server_side.agreement import (
@@ -53,6 +54,7 @@ class FederationStage:
         back: Whether a resumed run goes back to an earlier global model at once.
         aliases: Labels by other spellings that parties use (`alias_table`).
         introduced: Is given the introductions by which a new run begins.
+        orders: Gives the orders to change settings of the run so far (`orders.py`).
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class FederationStage:
         back: bool = False,
         aliases: Mapping[str, str] | None = None,
         introduced: Callable[[Mapping[int, Introduction]], None] = lambda introductions: None,
+        orders: Callable[[], Sequence[State]] = tuple,
     ) -> None:
-        self._introduced = introduced
+        self._introduced, self._orders = introduced, orders
         self._federation, self._folder, self._transport = federation, folder, transport
         self._readmitted, self._back, self._aliases = readmitted, back, aliases or {}
 
@@ -146,13 +149,18 @@ class FederationStage:
                 "aliases": dict(agreement.aliases),
             },
         )
+        gate = make_gate(settings, dataset, vocabulary)
+
+        def changed(values: State) -> None:
+            gate.widen(settings.burn_in + int(values.get("q", settings.q)))
+
         engine = RemoteEngine(
             settings.clients,
             courier,
             run=agreement.run,
             min_clients=fewest_parties(settings, self._federation),
             gone=self._federation.gone,
-            gate=make_gate(settings, dataset, vocabulary),
+            gate=gate,
             vocabulary=vocabulary,
             names=names,
             summing=make_summing(settings, dataset, vocabulary, agreement.run, names, hooks.tell),
@@ -163,6 +171,8 @@ class FederationStage:
             readmitted=[names.index(name) for name in self._readmitted],
             watch=make_watch(participants.server, courier, hooks.tell, back=self._back),
             handed=participants.server.handing(),
+            changes=Changes(self._orders, changed, hooks.tell),
+            failed=courier.failed,
             save=hooks.save,
             tell=hooks.tell,
         )
