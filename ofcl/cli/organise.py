@@ -81,6 +81,6 @@ def renew(
     """Make a new certificate for the server, signed by the folder's authority."""
     check_flower()
     organiser.renew(folder, host or ())
-    say("renewed; start the server again, parties need nothing new")
+    say("renewed; a server that runs takes it within seconds, parties need nothing new")
     if host:
         say(f"they find it where it was handed out to them, or with --server {host[0]}:PORT")

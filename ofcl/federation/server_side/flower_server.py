@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ofcl.engines.flower.records import check_flower
 from ofcl.federation.server_side.flower_control import HEADER
 from ofcl.federation.server_side.flower_replies import replies_only
+from ofcl.federation.server_side.renewed_certificate import RenewedCertificate
 
 if TYPE_CHECKING:
     from ofcl.federation.setup.folders import ServerFolder
@@ -136,6 +137,11 @@ def serve(
     uvicorn.run = functools.partial(
         uvicorn.run, timeout_graceful_shutdown=STOPPING, timeout_keep_alive=KEEP_ALIVE
     )
+    if not insecure:
+        renewed = RenewedCertificate(server.certificate, server.key, tell)
+        uvicorn.run = functools.partial(
+            uvicorn.run, ssl_context_factory=lambda config, usual: renewed.watch(usual())
+        )
     create: Any = superlink.create_app
     token = server.token()
     superlink.create_app = lambda *a, **k: Guard(  # type: ignore[assignment]
