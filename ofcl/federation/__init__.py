@@ -10,6 +10,7 @@
     setup/             making a federation and changing it: who takes part, keys, folders
     server_side/       the server: whom it waits for and how long; a run between parties
     party_side/        a party: its data, its client, what leaves it and the record of that
+    flower_app/        a run as a standard Flower app, on a SuperLink that runs already
     flower_version     the pinned version of Flower and all that is assumed of it
     flower_check       compares the installed Flower with it
 

@@ -1,0 +1,26 @@
+"""The server's side: a run of ofcl whose clients are the SuperNodes."""
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from ofcl import Run
+from ofcl.events import Round
+from ofcl.federation.flower_app.app_run import AppRun
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Begins the run, or goes on with the one in its directory; every event is recorded there."""
+    asked = AppRun.of(context.run_config)
+    stage = asked.stage(grid)
+    if asked.begun:
+        run = Run.resume(asked.out, stage=stage)
+    else:
+        run = Run(asked.settings, out=asked.out, stage=stage)
+    for event in run:
+        if isinstance(event, Round):
+            print(f"round {event.round}: {len(event.clients)} parties", flush=True)
+    result = run.result()
+    print(f"A {result.A:.1f}, F {result.F:.1f}; saved in {asked.out}", flush=True)
