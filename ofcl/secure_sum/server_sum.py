@@ -196,6 +196,10 @@ class ServerSum:
         if not 0 <= weight <= parties * MOST_WEIGHT:
             self._tell(f"the sum of round {self._number} is left out: its weight cannot be")
             return []
+        arrived = opened["answers"]["masked"]
+        lost = [self._names[party] for party in opened["parties"] if str(party) not in arrived]
+        if lost:
+            self._tell(f"the sum of round {self._number} is without {' and '.join(lost)}")
         return [Update(0, mean, weight, {}, sent=opened["sent"])]
 
     def _unmasked(self, answers: State) -> Tensor:

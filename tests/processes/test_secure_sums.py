@@ -10,7 +10,6 @@ from safetensors.torch import load_file
 
 from ofcl import Run, make_settings
 from ofcl.storage.checkpoint import load_checkpoint
-from ofcl.storage.run_directory import RunDirectory
 from tests.support.deployment import PARTIES, Deployment, rounds_of, settings_file
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
@@ -83,9 +82,8 @@ def test_masked_updates_give_the_plain_model_and_the_server_holds_none_of_them(t
     finally:
         deployment.stop()
     model = load_file(out / "model.safetensors")
-    told = [event["clients"] for event in RunDirectory(out).events() if event["event"] == "round"]
     # On a busy machine a sum may end without the killed party, whose mask the others then reveal.
-    alike = 1e-5 if all(len(clients) == 3 for clients in told) else 0.2
+    alike = 0.2 if "is without" in (deployment.logs / "start.log").read_text() else 1e-5
     for name, value in plain.server.model.items():
         assert torch.allclose(model[name], value, atol=alike), name
     assert "the server sees a sum with others alone" in deployment.log(PARTIES[0])

@@ -47,20 +47,24 @@ def asked(summing, parties, without=(), spoil=lambda step, k, answer: answer):
 
 
 def test_a_sum_by_hand():
-    summing, parties = server(), {k: party(k) for k in range(3)}
+    said = []
+    summing, parties = server(said), {k: party(k) for k in range(3)}
     for _ in range(4):
         asked(summing, parties)
     (mean,) = summing.result()
     assert mean.samples == 4
     assert mean.state["w"].tolist() == [3.25] * 4  # (1 + 2 + 2 · 5) / 4
+    assert said == []
 
 
-def test_without_the_one_that_is_lost():
-    summing, parties = server(), {k: party(k) for k in range(3)}
+def test_without_the_one_that_is_lost_who_is_named():
+    said = []
+    summing, parties = server(said), {k: party(k) for k in range(3)}
     for step in range(4):
         asked(summing, parties, without=(1,) if step >= 2 else ())
     (mean,) = summing.result()
     assert mean.state["w"].tolist() == pytest.approx([11 / 3] * 4)
+    assert said == ["the sum of round 1 is without hospital-b"]
 
 
 def test_a_party_reveals_one_kind_of_share_and_never_the_other_killed_or_not():
