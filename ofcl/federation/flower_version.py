@@ -3,8 +3,8 @@
 Flower has a public interface for apps that it starts itself. A federation here needs more: a server
 behind a guard, parties that are never sent code, a run that is a process of its own. The adapters
 (the modules called `flower_…`, and `engines/flower/`) therefore use Flower's private interfaces,
-which may change with any version. (`flower_app/` is the app that uses the public one alone.) This module writes down every one of them, and `flower_check`
-compares them with the Flower that is installed.
+which may change with any version; `flower_app/` uses the public one alone. This module writes down
+every one of them, and `flower_check` compares them with the Flower that is installed.
 
 To move to another version: install it, change `VERSION` here and in `pyproject.toml`, run
 `tests/federation/test_flower_version.py`, mend the adapters where it points, and run
