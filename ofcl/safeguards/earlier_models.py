@@ -10,7 +10,7 @@ from ofcl.state import Spare, State, Tensors, flatten
 KEPT = 2  # earlier models that are kept
 EVERY = 5  # rounds between two that are kept
 TIMES = 10.0  # a loss that is so many times the largest one before is a spoilt model's
-FAILURES = 3  # exchanges in which everybody fails, one after the other
+FAILURES = 3  # exchanges in which most parties fail, one after the other
 # Losses below are never called spoilt: where a new task begins, an honest model's reaches 20.
 LEAST_LOSS = 100.0
 
@@ -21,7 +21,7 @@ class EarlierModels:
     def __init__(self) -> None:
         self._models: list[tuple[int, Spare]] = []  # (round, model), the oldest first
         self._largest = 0.0  # the largest of the parties' median losses
-        self._failures = 0  # exchanges in a row in which everybody has failed
+        self._failures = 0  # exchanges in a row in which most have failed
 
     def keep(self, number: int, model: Tensors) -> None:
         """Keeps a model before the next round changes it, unless one of the last rounds is kept.
@@ -38,7 +38,8 @@ class EarlierModels:
 
         Args:
             losses: The mean loss of each party that has learned in the exchange.
-            failed: Whether no party has answered, and all that were asked say that they failed.
+            failed: Whether no party has answered, and most parties of the federation say that they
+                failed.
         """
         self._failures = self._failures + 1 if failed else 0
         if self._failures >= FAILURES:

@@ -93,7 +93,7 @@ def make_watch(
 
     def watch(losses: Sequence[float]) -> None:
         nonlocal wanted
-        failed = not losses and courier.all_failed
+        failed = not losses and courier.most_failed
         spoilt = server.earlier is not None and server.earlier.spoilt(losses, failed)
         if not spoilt and not wanted:
             return

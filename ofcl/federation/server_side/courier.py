@@ -8,6 +8,7 @@ the deadline.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -53,6 +54,7 @@ class Courier:
         self._deadline, self._pause, self._tell = deadline, pause, tell
         self._failures: dict[int, float] = {}  # party → time of its last failure
         self.all_failed = False  # whether everybody who was asked last has failed
+        self.most_failed = False  # whether most parties of the federation failed when asked last
         self._announced: set[int] = set()  # the parties that the user knows to be connected
         self._connected: Mapping[int, str] = {}  # party → its process, at the last look
         self._looked: float | None = None  # time of the last look
@@ -130,9 +132,24 @@ class Courier:
         exchange = self._made(requests, self._deadline)
         if not self._carry_out(exchange):
             self._tell_late([p for p in exchange.unanswered if p in self._connected])
+        self._note_failures(exchange, exchange.started)
+        return exchange.answers
+
+    def _note_failures(self, exchange: Exchange, since: float) -> None:
+        """Notes whether all parties have failed that were asked, and whether most of all have.
+
+        A party that is waited for alone, say because it was killed, says nothing about the others.
+        And one failure is counted once, however many exchanges it lasts.
+
+        Args:
+            exchange: The exchange.
+            since: When it began; earlier failures are those of an earlier exchange.
+        """
         asked = [party for party in exchange.contents if party in self._connected]
         self.all_failed = bool(asked) and all(self._has_failed(p, exchange) for p in asked)
-        return exchange.answers
+        now = sum(self._failures.get(party, -math.inf) >= since for party in asked)
+        parties = len(set(range(len(self._names))) - set(self._gone))
+        self.most_failed = self.all_failed and 2 * now > parties
 
     def arrivals(self, requests: Mapping[int, Request], *, wait: bool) -> Mapping[int, State]:
         """Sends requests that are not on their way, and gives the answers that have come.
@@ -151,13 +168,13 @@ class Courier:
                 self._outstanding.forget(party)
                 self._numbers[party] = request.exchange
         exchange = self._made(requests, None, self._outstanding)
+        began = exchange.started
         while True:
             exchange.started = time.monotonic()  # who has failed is asked again after some seconds
             self._look_who()
             self._ask(exchange)
             self._collect(exchange)
-            asked = [party for party in exchange.contents if party in self._connected]
-            self.all_failed = bool(asked) and all(self._has_failed(p, exchange) for p in asked)
+            self._note_failures(exchange, began)
             if exchange.answers or not wait:
                 return exchange.answers
             self._tell_away(exchange)

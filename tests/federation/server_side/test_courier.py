@@ -7,6 +7,7 @@ import pytest
 from ofcl import OfclError
 from ofcl.events import Round
 from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.server_side import courier
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.server_side.exchange import ASK_AGAIN
 from ofcl.federation.server_side.settings_of_run import run_settings
@@ -235,3 +236,39 @@ def test_time_is_not_wasted_where_nobody_is_connected(tmp_path, monkeypatch):
     next(event for event in events if isinstance(event, Round))
     assert looks > 20
     assert time.monotonic() - started > 0.1
+
+
+@pytest.mark.parametrize(("failing", "goes_back"), [({1}, False), ({0, 1}, True)])
+def test_the_server_goes_back_when_most_parties_fail_and_not_for_one(
+    tmp_path, monkeypatch, failing, goes_back
+):
+    """One that was killed fails for a while, too: the others have learned with the same model."""
+    monkeypatch.setattr(courier, "AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(courier, "LOOK_WHO", 0.01)
+
+    class Ill(InProcess):
+        """Some parties fail five times in the middle of the run."""
+
+        left = dict.fromkeys(failing, 5)
+
+        def fetch(self, messages):
+            for message in messages:
+                party, content = self.sent[message]
+                if self.left.get(party) and content.get("request", {}).get("exchange", 0) >= 4:
+                    self.left[party] -= 1
+                    self.sent[message] = 3, content
+            return super().fetch(messages)
+
+    class Nobody:
+        def answer(self, content):
+            raise OfclError("'/secret/patients.csv', sample 3: bad")
+
+    transport = Ill({**members(tmp_path), 3: Nobody()})
+    transport.connected = lambda: {0: "0", 1: "0", 2: "0"}
+    run, said = hosted(tmp_path, transport)
+    list(run)
+    assert any("the global model is that of round" in line for line in said) == goes_back
+    assert transport.left == dict.fromkeys(failing, 0)
+    if not goes_back:
+        _, server = locally()
+        assert_same(run.server.model, server.model)
