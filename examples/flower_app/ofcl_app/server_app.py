@@ -5,7 +5,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from ofcl import Run
 from ofcl.events import Round
-from ofcl.federation.flower_app.app_run import AppRun
+from ofcl.federation.flower_app.app_run import make_stage, read_run
 
 app = ServerApp()
 
@@ -13,8 +13,8 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Begins the run, or goes on with the one in its directory; every event is recorded there."""
-    asked = AppRun.of(context.run_config)
-    stage = asked.stage(grid)
+    asked = read_run(context.run_config)
+    stage = make_stage(asked, grid)
     if asked.begun:
         run = Run.resume(asked.out, stage=stage)
     else:
