@@ -33,7 +33,6 @@ from typing import Protocol, Self
 from ofcl.errors import OfclError
 from ofcl.state import Flat, State
 
-
 FAILED: State = {"failed": True}
 """The answer of a party that could not answer, on a network that cannot say so otherwise."""
 

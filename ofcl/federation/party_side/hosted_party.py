@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -20,6 +20,15 @@ from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import load_policy
 from ofcl.federation.transport import FAILED
 from ofcl.state import Flat, State
+
+
+def printed(line: str) -> None:
+    """Prints a line of a party's log.
+
+    Args:
+        line: The line.
+    """
+    print(line, flush=True)
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class HostedParty:
         keep: Which model it keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from its data alone, to compare with.
         accept_loss: Whether to go on although the server knows of more than what is saved here.
+        log: Is given each line of the party's log; default: it is printed.
     """
 
     network: str
@@ -47,9 +57,16 @@ class HostedParty:
     keep: Keep = "global"
     local_too: bool = False
     accept_loss: bool = False
+    log: Callable[[str], None] = printed
 
     @classmethod
-    def of(cls, network: str, config: Mapping[str, Any], advice: str) -> HostedParty:
+    def of(
+        cls,
+        network: str,
+        config: Mapping[str, Any],
+        advice: str,
+        log: Callable[[str], None] = printed,
+    ) -> HostedParty:
         """Reads a party's configuration.
 
         Args:
@@ -58,6 +75,7 @@ class HostedParty:
                 `class-counts`, `keep`, `local-too` and `accept-loss`; everything else is a setting
                 that parties decide for themselves, as `label` or `device`.
             advice: Ends the error that names a missing value: what to write, and where.
+            log: Is given each line of the party's log; default: it is printed.
 
         Raises:
             OfclError: If a value is missing or cannot be used; the error says which.
@@ -79,6 +97,7 @@ class HostedParty:
             keep=cast(Keep, keep),
             local_too=bool(rest.pop("local-too", False)),
             accept_loss=bool(rest.pop("accept-loss", False)),
+            log=log,
             values=rest,
         )
 
@@ -104,12 +123,12 @@ class HostedParty:
         )
 
     def tell(self, line: str) -> None:
-        """Prints a line to the log of the party's machine.
+        """Adds a line to the party's log, with the time and the party's name.
 
         Args:
             line: The line.
         """
-        print(f"{time.strftime('%H:%M:%S')} {self.name}: {line}", flush=True)
+        self.log(f"{time.strftime('%H:%M:%S')} {self.name}: {line}")
 
     def failed(self, error: Exception, member: Member | None) -> State | Flat:
         """Notes why the party could not answer: the reason stays in its own log.
