@@ -51,13 +51,9 @@ class SiteExecutor(Executor):
     def _open(self, fl_ctx: FLContext) -> SiteParty:
         """Reads the site's own configuration."""
         workspace = fl_ctx.get_engine().get_workspace()
-        root = Path(workspace.get_root_dir())
-
-        def log(line: str) -> None:
-            self.log_info(fl_ctx, line)
-
         file = Path(workspace.get_site_config_dir()) / FILE
-        return SiteParty(read_site(file, fl_ctx.get_identity_name(), root / FOLDER, log))
+        folder = Path(workspace.get_root_dir()) / FOLDER
+        return SiteParty(read_site(file, fl_ctx.get_identity_name(), folder, self.logger.info))
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Frees the party's folder when the job ends.
