@@ -21,7 +21,8 @@ from ofcl.errors import OfclError
 from ofcl.federation.nvflare_app.keep_running import Errors, Keeper
 
 ERRORS = Errors(
-    server=(NoConnection, SessionClosed, InternalError, NoReply, JobNotRunning),
+    server=(NoConnection, SessionClosed, NoReply),
+    refused=(InternalError, JobNotRunning),
     job=(JobNotFound,),
     sites=(NoClientsAvailable,),
 )

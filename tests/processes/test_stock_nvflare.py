@@ -73,7 +73,7 @@ def test_a_site_that_is_killed_and_started_again_goes_on(stock, local, tmp_path)
     stock.kill("hospital-b")
     stock.start("hospital-b")
     over(stock, tmp_path / "run", local)
-    assert "hospital-b is back" in (stock.folder / "submit.log").read_text()
+    assert "hospital-b is there and not in the job" in (stock.folder / "submit.log").read_text()
 
 
 def test_a_server_that_is_killed_and_started_again_goes_on(stock, local, tmp_path):

@@ -1,7 +1,8 @@
 """Submits a job until its run is over: NVFlare does not start the processes of a job again.
 
-A site that was killed is in no job when it is back, and a server that was killed has abandoned all
-of its jobs. Each job goes on with the run in the same directory, so another one takes everybody in.
+A site that was killed is in no job when it is back. When a server is back, none of its jobs runs,
+though they are called so. Each job goes on with the run in the same directory, so that another one
+takes everybody in.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class Errors:
 
     Args:
         server: Its server cannot be reached.
+        refused: It has refused a command. To abort a job, it does so if the job does not run.
         job: It does not know the job.
         sites: No site is connected.
     """
 
     server: tuple[type[Exception], ...]
+    refused: tuple[type[Exception], ...]
     job: tuple[type[Exception], ...]
     sites: tuple[type[Exception], ...]
 
@@ -119,7 +122,7 @@ class Keeper:
         except self._errors.job:
             self._say(f"the server has lost job {self._submitted}")
             self._submitted = ""
-        except self._errors.server as error:
+        except (*self._errors.server, *self._errors.refused) as error:
             self._say(f"the server cannot be reached, trying again ({error})")
             self._leave()
         return False
@@ -174,10 +177,18 @@ class Keeper:
                 self._say(f"{site} does not start the job; its own log says why")
                 continue
             self._ended_for[site] += 1
-            self._say(f"{site} is back: the job is ended, and submitted again")
+            self._say(f"{site} is there and not in the job: it is ended, and submitted again")
+            self._end(session)
+            return
+
+    def _end(self, session: Session) -> None:
+        """Ends the job; one whose server was killed does not run, whatever its status says."""
+        try:
             session.abort_job(self._submitted)
             self._ended = True
-            return
+        except self._errors.refused:
+            self._say(f"job {self._submitted} does not run any more")
+            self._submitted = ""
 
     def _say(self, line: str) -> None:
         """Tells the user a line, once."""
@@ -191,5 +202,5 @@ class Keeper:
         if session is not None:
             try:
                 session.close()
-            except self._errors.server:
+            except (*self._errors.server, *self._errors.refused):
                 return

@@ -26,7 +26,7 @@ class JobStopped(OfclError):
     """Raised when NVFlare stops the job before the run is over."""
 
 
-class RunController(Controller):
+class RunController(Controller):  # type: ignore[misc]
     """Begins a run, or goes on with the one in its directory (`config_fed_server.json`).
 
     Args:

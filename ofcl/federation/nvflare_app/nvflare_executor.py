@@ -19,7 +19,7 @@ FILE = "ofcl.toml"  # in the folder `local` of the site's workspace
 FOLDER = "ofcl"  # in the site's workspace: the party's folder, if the file names none
 
 
-class SiteExecutor(Executor):
+class SiteExecutor(Executor):  # type: ignore[misc]
     """Answers the tasks of a run (`config_fed_client.json`); it takes no arguments from the job."""
 
     def __init__(self) -> None:

@@ -12,6 +12,10 @@ class Gone(Exception):
     pass
 
 
+class Refused(Exception):
+    pass
+
+
 class Lost(Exception):
     pass
 
@@ -27,7 +31,7 @@ class NVFlare:
         self.script, self.now = list(script), 0.0
         self.connected, self.working = set(SITES), {}
         self.jobs, self.down = {}, False
-        self.sessions, self.said = 0, []
+        self.sessions, self.said, self.dead = 0, [], set()
 
     def keep(self, job="job"):
         def connect():
@@ -37,7 +41,7 @@ class NVFlare:
 
         Keeper(
             connect,
-            Errors((Gone,), (Lost,), (Alone,)),
+            Errors(server=(Gone,), refused=(Refused,), job=(Lost,), sites=(Alone,)),
             job,
             SITES,
             tell=self.said.append,
@@ -70,6 +74,8 @@ class NVFlare:
         return {"status": self.jobs[job]}
 
     def abort_job(self, job):
+        if job in self.dead:
+            raise Refused("not running")
         self.jobs[job] = "FINISHED:ABORTED"
 
     def get_client_job_status(self):
@@ -113,7 +119,7 @@ def test_a_site_that_is_back_is_taken_into_another_job():
     flare = NVFlare(None, die, *later(100), back, *later(IDLE + 10), ends("COMPLETED"))
     flare.keep()
     assert flare.jobs == {"job 1": "FINISHED:ABORTED", "job 2": "FINISHED:COMPLETED"}
-    assert "hospital-b is back: the job is ended, and submitted again" in flare.said
+    assert "hospital-b is there and not in the job: it is ended, and submitted again" in flare.said
 
 
 def test_a_site_that_never_starts_the_job_does_not_end_it_for_ever():
@@ -130,15 +136,17 @@ def test_a_server_that_was_killed_gets_the_job_again():
     def die(flare):
         flare.down = True
 
-    def back(flare):
+    def back(flare):  # the job is called RUNNING, and no site has it
         flare.down = False
-        ends("ABANDONED")(flare)
+        flare.dead.add("job 1")
+        flare.working["job 1"].clear()
 
-    flare = NVFlare(None, die, None, None, back, None, None, ends("COMPLETED"))
+    flare = NVFlare(None, die, None, None, back, *later(IDLE + 10), ends("COMPLETED"))
     flare.keep()
-    assert flare.jobs == {"job 1": "FINISHED:ABANDONED", "job 2": "FINISHED:COMPLETED"}
+    assert flare.jobs == {"job 1": "RUNNING", "job 2": "FINISHED:COMPLETED"}
     assert flare.sessions == 2
     assert sum("cannot be reached" in line for line in flare.said) == 1  # told once
+    assert "job job 1 does not run any more" in flare.said
 
 
 def test_a_job_that_the_server_has_lost_is_submitted_again():
