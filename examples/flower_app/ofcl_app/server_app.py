@@ -6,6 +6,7 @@ from flwr.serverapp import Grid, ServerApp
 from ofcl import Run
 from ofcl.events import Round
 from ofcl.federation.flower_app.app_run import make_stage, read_run
+from ofcl.federation.server_side.hosted_run import in_words
 
 app = ServerApp()
 
@@ -22,5 +23,4 @@ def main(grid: Grid, context: Context) -> None:
     for event in run:
         if isinstance(event, Round):
             print(f"round {event.round}: {len(event.clients)} parties", flush=True)
-    result = run.result()
-    print(f"A {result.A:.1f}, F {result.F:.1f}; saved in {asked.out}", flush=True)
+    print(in_words(run.result(), asked.out), flush=True)

@@ -17,7 +17,7 @@ from ofcl.events import Round
 from ofcl.experiment import Run
 from ofcl.federation.nvflare_app.task_payload import Payload
 from ofcl.federation.nvflare_app.task_transport import TaskTransport
-from ofcl.federation.server_side.hosted_run import HostedRun
+from ofcl.federation.server_side.hosted_run import HostedRun, in_words
 
 TASK = "ofcl"  # the name of every task
 
@@ -76,7 +76,7 @@ class RunController(Controller):  # type: ignore[misc]
             result = run.result()
         finally:
             run.close()
-        tell(f"A {result.A:.1f}, F {result.F:.1f}; saved in {asked.out}")
+        tell(in_words(result, asked.out))
 
     def process_result_of_unknown_task(
         self, client: Any, task_name: str, client_task_id: str, result: Shareable, fl_ctx: FLContext

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ofcl.assembly.stages import Hooks, Prepared
 from ofcl.errors import OfclError
+from ofcl.evaluation.results import Result
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
@@ -86,6 +87,18 @@ class HostedRun:
             again: The command that resumes the run when it has been stopped.
         """
         return HostedStage(_federation(self.network, self.parties), transport, again)
+
+
+def in_words(result: Result, out: Path) -> str:
+    """Describes the result of a run in a line for the log of another system.
+
+    Args:
+        result: The result; a run of one task has no F, one without test samples no A.
+        out: The run directory.
+    """
+    numbers = {"A": result.A, "F": result.F}
+    known = [f"{name} {value:.1f}" for name, value in numbers.items() if value is not None]
+    return f"{', '.join(known) or 'the run is over'}; saved in {out}"
 
 
 class HostedStage:

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from ofcl.federation.nvflare_app.site_party import SiteParty, read_site
 from ofcl.federation.nvflare_app.task_payload import as_payload, from_payload
 from ofcl.federation.nvflare_app.task_transport import LATE, TaskTransport
 from ofcl.federation.server_side import courier
-from ofcl.federation.server_side.hosted_run import HostedRun
+from ofcl.federation.server_side.hosted_run import HostedRun, in_words
 from ofcl.federation.transport import FAILED
 from tests.support.environments import ROOT
 from tests.support.federation import SMALL, locally
@@ -236,6 +237,15 @@ def test_a_sites_configuration_that_cannot_be_used_is_refused(tmp_path, text, me
 def test_a_job_that_cannot_be_run_is_refused(tmp_path, parties, settings, message):
     with pytest.raises(OfclError, match=re.escape(message)):
         HostedRun.of("nvflare", parties, str(tmp_path), settings)
+
+
+def test_a_result_without_a_number_can_be_told(tmp_path):
+    run = opened(asked(tmp_path / "run", tasks=1, limit=2), OneProcess(tmp_path))
+    list(run)
+    told = in_words(run.result(), tmp_path)
+    assert told == f"A {run.result().A:.1f}; saved in {tmp_path}"
+    nothing = replace(run.result(), A=None)
+    assert in_words(nothing, tmp_path) == f"the run is over; saved in {tmp_path}"
 
 
 def classes(path):
