@@ -23,7 +23,7 @@ TRIES = 3  # so many of these in a row are enough; so many jobs may be ended for
 
 
 class Session(Protocol):
-    """What is used of a session of NVFlare's administrator (`nvflare.fuel.flare_api`)."""
+    """A session of NVFlare's administrator, as far as it is used (`nvflare.fuel.flare_api`)."""
 
     def submit_job(self, job_definition_path: str) -> str:
         """Submits a job; gives its identifier."""
