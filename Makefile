@@ -27,9 +27,10 @@ test: lint
 test-long: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup -m long
 
-# A virtual environment is made, and the package, what it needs and examples/plugin are installed into it.
+# Virtual environments are made, and the package and what it needs are installed into them: one has
+# examples/plugin, too, the other NVFlare.
 test-fresh: $(READY)
-	$(BIN)/pytest -m fresh tests/processes/test_fresh_environment.py
+	$(BIN)/pytest -m fresh tests/processes/test_fresh_environment.py tests/processes/test_stock_nvflare.py
 
 check: lint
 	$(BIN)/mypy

@@ -182,6 +182,8 @@ def deployment(rounds: int) -> None:
         probe.close()
         folder, made = Path(name) / "federation", Path(name) / "run.toml"
         create(folder, Federation("overhead", PARTIES, ("127.0.0.1",), port))
+        for party in PARTIES:  # a round of one sample is refused by the usual policy
+            (folder / party / "policy.toml").write_text("min_samples = 1\n", encoding="utf-8")
         processes = [ofcl("federation", "server", folder)]
         for party in PARTIES:
             processes.append(

@@ -11,10 +11,12 @@
     server_side/       the server: whom it waits for and how long; a run between parties
     party_side/        a party: its data, its client, what leaves it and the record of that
     flower_app/        a run as a standard Flower app, on a SuperLink that runs already
+    nvflare_app/       a run as a job of NVFlare, on a server and sites that run already
     flower_version     the pinned version of Flower and all that is assumed of it
     flower_check       compares the installed Flower with it
 
 A run between parties is a stage like any other (`assembly/stages.py`). Only the modules called
-`flower_…` import Flower. A run and a party see a `Transport` and a `Connection`; keys, enrolment
-and the running server are made for Flower (`transport.py`).
+`flower_…` import Flower, only those called `nvflare_…` import NVFlare. A run and a party see a
+`Transport` and a `Connection`; keys, enrolment and the running server are made for Flower
+(`transport.py`).
 """

@@ -33,6 +33,9 @@ from typing import Protocol, Self
 from ofcl.errors import OfclError
 from ofcl.state import Flat, State
 
+FAILED: State = {"failed": True}
+"""The answer of a party that could not answer, on a network that cannot say so otherwise."""
+
 
 class ServerGone(OfclError):
     """Raised at the server's side of a run when the server is not there any more."""

@@ -2,6 +2,8 @@
 
 A new way to carry messages is two classes, a `Transport` for the server and a `Connection` for a
 party (`transport.py`), named here. A run and a party work with any of them. Today there is Flower.
+Where somebody's Flower or NVFlare starts the processes, nothing is chosen: `flower_app/` and
+`nvflare_app/` have transports of their own.
 
 Keys and who is connected (`ofcl federation server`, `status`) are Flower's too: they are not part
 of a transport (`setup/keys.py`, `server_side/enrolment.py`, `server_side/server_process.py`).

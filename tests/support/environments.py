@@ -58,6 +58,11 @@ class Program:
             )  # fmt: skip
 
     @property
+    def pid(self):
+        """The number of its process."""
+        return self._process.pid
+
+    @property
     def running(self):
         """Whether it has not ended."""
         return self._process.poll() is None
@@ -95,10 +100,11 @@ def install_plugin(folder):
     return folder
 
 
-def fresh_environment(folder):
-    """Makes a virtual environment with the package and the plug-in, both installed by pip.
+def fresh_environment(folder, extra="flower", also=(PLUGIN,)):
+    """Makes a virtual environment with the package, an extra and more, installed by pip.
 
-    What the package needs comes from the registry, under the versions of `constraints.txt`.
+    `also` are folders of packages. What the package needs comes from the registry, under the
+    versions of `constraints.txt`.
     """
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     bin = folder / ("Scripts" if os.name == "nt" else "bin")
@@ -106,13 +112,13 @@ def fresh_environment(folder):
     variables = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
     made = Environment((bin / "python",), (bin / "ofcl",), {**variables, "OMP_NUM_THREADS": "1"})
     with tempfile.TemporaryDirectory() as sources:
-        package, plugin = Path(sources) / "package", Path(sources) / "plugin"
+        package = Path(sources) / "package"
         package.mkdir()
         shutil.copytree(ROOT / "ofcl", package / "ofcl")
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, package)
-        shutil.copytree(PLUGIN, plugin)
+        others = [shutil.copytree(other, Path(sources) / other.name) for other in also]
         pip = [*made.python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
-        for what in (f"{package}[flower]", plugin):
+        for what in (f"{package}[{extra}]", *others):
             subprocess.run([*pip, what], check=True, cwd=sources, env=made.variables)
     return made

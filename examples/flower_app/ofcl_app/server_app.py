@@ -5,7 +5,8 @@ from flwr.serverapp import Grid, ServerApp
 
 from ofcl import Run
 from ofcl.events import Round
-from ofcl.federation.flower_app.app_run import AppRun
+from ofcl.federation.flower_app.app_run import make_stage, read_run
+from ofcl.federation.server_side.hosted_run import in_words
 
 app = ServerApp()
 
@@ -13,8 +14,8 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Begins the run, or goes on with the one in its directory; every event is recorded there."""
-    asked = AppRun.of(context.run_config)
-    stage = asked.stage(grid)
+    asked = read_run(context.run_config)
+    stage = make_stage(asked, grid)
     if asked.begun:
         run = Run.resume(asked.out, stage=stage)
     else:
@@ -22,5 +23,4 @@ def main(grid: Grid, context: Context) -> None:
     for event in run:
         if isinstance(event, Round):
             print(f"round {event.round}: {len(event.clients)} parties", flush=True)
-    result = run.result()
-    print(f"A {result.A:.1f}, F {result.F:.1f}; saved in {asked.out}", flush=True)
+    print(in_words(run.result(), asked.out), flush=True)

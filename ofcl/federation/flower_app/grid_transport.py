@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ofcl.engines.flower.records import as_records, from_records
-from ofcl.federation.transport import Delivery
+from ofcl.federation.transport import FAILED, Delivery
 from ofcl.state import Flat, State
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 WHO = "query.who"  # asks a node for its party's name
 ANSWER = "query.answer"  # has a message to the party
-FAILED = {"failed": True}  # the answer of a party that could not answer
 LASTING = 7 * 24 * 3600.0  # seconds that the SuperLink keeps a message
 LOOK_AGAIN = 0.5  # seconds between two looks for answers
 ASK_AGAIN = 60.0  # seconds after which a node is asked again for its name

@@ -1,6 +1,7 @@
 """A party of a federation: its data, its client, and a record of everything that leaves it.
 
 participation       starts a party: one function below `ofcl federation client`
+hosted_party        a party whose messages Flower or NVFlare carries, as its own file says
 member              answers the server's messages
 own_data            opens the dataset or stream that the party has named
 own_source          the contract of both, and what they are made with

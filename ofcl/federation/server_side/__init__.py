@@ -3,6 +3,7 @@
 server_process     starts the server: one function below `ofcl federation server`
 enrolment          keeps the parties' keys enrolled, and tells who comes and goes
 stage              a run between parties, as `experiment` drives it
+hosted_run         a run whose messages somebody's Flower or NVFlare carries
 settings_of_run    the settings of a run between parties, and for how many
 agreement          the labels and the form of samples on which a run's parties agree
 checks_of_answers  what the server does with answers: the gate, secure sums, a spoilt model

@@ -8,9 +8,9 @@ import torch
 
 from ofcl import OfclError, Run
 from ofcl.federation.flower_app import grid_transport
-from ofcl.federation.flower_app.app_run import AppRun, AppStage
+from ofcl.federation.flower_app.app_run import make_stage, read_run
 from ofcl.federation.flower_app.grid_transport import GridTransport
-from ofcl.federation.flower_app.node_app import NodeParty, make_client_app
+from ofcl.federation.flower_app.node_app import make_client_app, read_party
 from ofcl.federation.server_side import courier
 from tests.support.federation import SMALL, locally
 
@@ -80,13 +80,13 @@ def configs(folder, names=NAMES):
 
 def asked(out, **change):
     settings = {f"settings.{name}": value for name, value in {**SMALL, **change}.items()}
-    return AppRun.of({"parties": ",".join(NAMES), "out": str(out), "settings.lr": "", **settings})
+    return read_run({"parties": ",".join(NAMES), "out": str(out), "settings.lr": "", **settings})
 
 
 def test_the_model_is_that_of_the_local_engine(tmp_path):
     grid = OneProcess(configs(tmp_path))
     run_ = asked(tmp_path / "run")
-    run = Run(run_.settings, out=run_.out, stage=run_.stage(grid), tell=lambda _: None)
+    run = Run(run_.settings, out=run_.out, stage=make_stage(run_, grid), tell=lambda _: None)
     list(run)
     _, server = locally()
     for name, value in server.model.items():
@@ -113,7 +113,7 @@ def test_a_node_that_dies_is_asked_again_under_its_new_number(tmp_path):
 
     grid.on_pull = die
     run_ = asked(tmp_path / "run")
-    run = Run(run_.settings, out=run_.out, stage=run_.stage(grid), tell=lambda _: None)
+    run = Run(run_.settings, out=run_.out, stage=make_stage(run_, grid), tell=lambda _: None)
     list(run)
     _, server = locally()
     assert len(answered) > 10
@@ -127,13 +127,13 @@ def test_a_server_that_is_stopped_goes_on(tmp_path):
     grid = OneProcess(configs(tmp_path))
     run_ = asked(tmp_path / "run")
     assert not run_.begun
-    run = Run(run_.settings, out=run_.out, stage=run_.stage(grid), tell=lambda _: None)
+    run = Run(run_.settings, out=run_.out, stage=make_stage(run_, grid), tell=lambda _: None)
     for n, _ in enumerate(run):
         if n == 12:
             break
     run.close()
     assert run_.begun
-    again = Run.resume(run_.out, stage=run_.stage(grid), tell=lambda _: None)
+    again = Run.resume(run_.out, stage=make_stage(run_, grid), tell=lambda _: None)
     list(again)
     _, server = locally()
     for name, value in server.model.items():
@@ -180,7 +180,7 @@ def test_why_a_node_could_not_answer_stays_there(tmp_path, capsys):
 )
 def test_a_nodes_configuration_that_cannot_be_used_is_refused(tmp_path, change, message):
     with pytest.raises(OfclError, match=message):
-        NodeParty.of({**configs(tmp_path)[0], **change})
+        read_party({**configs(tmp_path)[0], **change})
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_a_nodes_configuration_that_cannot_be_used_is_refused(tmp_path, change, 
 )
 def test_a_runs_configuration_that_cannot_be_used_is_refused(tmp_path, change, message):
     with pytest.raises(OfclError, match=re.escape(message)):
-        AppRun.of({"parties": "a,b", "out": str(tmp_path / "run"), **change})
+        read_run({"parties": "a,b", "out": str(tmp_path / "run"), **change})
 
 
 def test_the_command_that_goes_on_is_flowers(tmp_path):
-    stage = AppStage(NAMES, GridTransport(OneProcess([]), NAMES))
+    stage = make_stage(asked(tmp_path / "run"), OneProcess([]))
     assert "flwr run" in stage.resume_command(tmp_path)
