@@ -22,8 +22,8 @@ COST, ACCURACY = "seconds of a run", "A, %"
 ABOUT = [
     "A and F are means over clients, in percent, ± over seeds; the server's are of its own model.",
     "Right after: the mean accuracy on a task when it has just been learned (plasticity).",
-    "MB: all models and more that all clients send and receive in a run. Memory: bytes that a "
-    "client remembers of samples at the end of a run.",
+    "MB: all models and more that all clients send and receive in a run. Memory: of a client at "
+    "the end of a run, with what chooses among samples: scores need a copy of the model.",
     "Ranks are by A, on the seeds that all methods of a table have; 95 % intervals are from a "
     "bootstrap over seeds, those of differences over seeds and clients.",
     "The last column has what Serra & Buettner (ICLR 2025) report with the same dataset, number of "

@@ -124,7 +124,10 @@ def read_memories(
 
 
 def remembered_bytes(run: RunDirectory) -> list[float]:
-    """Counts the bytes of all that each client of a run remembers of samples.
+    """Counts the bytes of each client's memory in a run.
+
+    That is the samples, and what the method keeps to choose among them: keys, and where they follow
+    the client's model, a copy of that model.
 
     Args:
         run: The directory of the run, which keeps its last checkpoint.
