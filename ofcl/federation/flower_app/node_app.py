@@ -45,6 +45,7 @@ class NodeParty:
         class_counts: Whether answers may say how many samples of each class there are.
         keep: Which model it keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from its data alone, to compare with.
+        cross_site: Whether it agrees to cross-site validation in runs that ask for it.
         accept_loss: Whether to go on although the server knows of more than what is saved here.
     """
 
@@ -55,6 +56,7 @@ class NodeParty:
     class_counts: bool = True
     keep: Keep = "global"
     local_too: bool = False
+    cross_site: bool = False
     accept_loss: bool = False
 
     @classmethod
@@ -63,8 +65,8 @@ class NodeParty:
 
         Args:
             config: The configuration: `party`, `folder`, `dataset`, perhaps `share`,
-                `class-counts`, `keep`, `local-too` and `accept-loss`; everything else is a setting
-                that parties decide for themselves, as `label` or `device`.
+                `class-counts`, `keep`, `local-too`, `cross-site` and `accept-loss`; everything else
+                is a setting that parties decide for themselves, as `label` or `device`.
 
         Raises:
             OfclError: If a value is missing or cannot be used; the error says which.
@@ -87,6 +89,7 @@ class NodeParty:
             class_counts=bool(rest.pop("class-counts", True)),
             keep=cast(Keep, keep),
             local_too=bool(rest.pop("local-too", False)),
+            cross_site=bool(rest.pop("cross-site", False)),
             accept_loss=bool(rest.pop("accept-loss", False)),
             values=rest,
         )
@@ -124,6 +127,7 @@ class NodeParty:
             federation=FEDERATION,
             keep=self.keep,
             local_too=self.local_too,
+            cross_site=self.cross_site,
             policy=policy,
             accept_loss=self.accept_loss,
             tell=self.tell,
