@@ -15,6 +15,7 @@ from ofcl.engines.messages import Reply, Request
 from ofcl.engines.rejection import Rejected, check_count, check_same
 from ofcl.events import GLOBAL_MODEL, CrossTested, Event
 from ofcl.state import State, Tensors
+from ofcl.update import network_alone
 
 FEWEST = 2  # clients that have to agree
 MOST_SAMPLES = 10**9  # test samples that a client may have
@@ -74,7 +75,8 @@ class CrossTest:
         clients = [k for k in self._asked if k not in gone]
         if step["step"] == "results":
             return {k: ({**step, "elsewhere": self._elsewhere(k)}, {}) for k in clients}
-        tested = model if step["model"] == GLOBAL_MODEL else self._models[step["model"]]
+        own = step["model"] != GLOBAL_MODEL
+        tested = self._models[step["model"]] if own else network_alone(model)
         return dict.fromkeys(clients, (step, tested))
 
     def _elsewhere(self, client: int) -> list[list[Any]]:

@@ -21,7 +21,7 @@ from ofcl.engines.rejection import Rejected, check_count, check_label, check_ten
 from ofcl.errors import OfclError
 from ofcl.events import GLOBAL_MODEL
 from ofcl.state import State, Tensors
-from ofcl.update import travelling
+from ofcl.update import network_alone, travelling
 
 MOST_SAMPLES = 10**9  # test samples that another client may have
 
@@ -89,7 +89,8 @@ class CrossTester:
         try:
             match request.cross.get("step"):
                 case "ask":
-                    return {"agrees": True, "model": self._own(client)}
+                    # What a method adds to its model, none but the server was to see.
+                    return {"agrees": True, "model": network_alone(self._own(client))}
                 case "test":
                     return {"agrees": True, **self._test(request, client)}
                 case "results":
@@ -108,7 +109,8 @@ class CrossTester:
         if number != GLOBAL_MODEL:
             check_label(name)
         if number not in self._tested:
-            check_tensors(request.model, travelling(client.model, statistics=True), self._classes())
+            ours = network_alone(travelling(client.model, statistics=True))
+            check_tensors(request.model, ours, self._classes())
             device = next(client.model.parameters()).device
             with client.holding(all_to_device(request.model, device)):
                 predictions = client.test({})

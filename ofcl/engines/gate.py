@@ -28,7 +28,7 @@ from ofcl.engines.rejection import (
 from ofcl.events import Changed, CrossTested, Evaluated, Event, Learned, Round, TaskEnded
 from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
 from ofcl.state import State, Tensors
-from ofcl.update import Update
+from ofcl.update import Update, network_alone
 
 MOST_EVENTS = 1000  # events in one answer
 
@@ -214,15 +214,15 @@ class Gate:
             self._check_classes(update.extras)
 
     def check_model(self, model: Tensors) -> None:
-        """Rejects a client's model that comes in another way than as an update.
+        """Rejects a client's network that comes in another way than as an update.
 
         Args:
-            model: The tensors that came.
+            model: The tensors that came; none of a method's own (`COMPANION`) is among them.
 
         Raises:
             Rejected: If names, types or shapes are others, or values are not finite.
         """
-        check_tensors(model, self._model, self._classes)
+        check_tensors(model, network_alone(self._model), self._classes)
 
     def _check_survey(self, survey: Update, client: int) -> None:
         """Rejects a survey whose sums of features cannot be right, or that has more than these.
