@@ -1,6 +1,7 @@
 """Cross-site validation: the right matrix, for those who agree; killed, dead and dishonest ones."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -82,25 +83,24 @@ def helps(folder, number):
     return json.loads((folder / PARTIES[number] / "helps.json").read_text())
 
 
-def test_rows_of(number):
+def rows_of_test(number):
     made = make_settings({**FEW, "dataset": "digits", "clients": 3})
     client = dataset_participants(made, None).clients[number]
     return torch.cat(client._held_out.test._rows)
 
 
-test_rows_of.__test__ = False
-
-
-@pytest.mark.parametrize("more", [{}, {"compress": "int8"}, {"rounds": "buffered"}],
-                         ids=["plain", "coded", "buffered"])  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"compress": "int8"}, {"rounds": "buffered"},
+                                  {"method": "ewc"}], ids=str)  # fmt: skip
 def test_the_matrix_is_that_of_the_models_tested_by_hand(tmp_path, more):
-    rows, run, said, _ = validated(tmp_path, {**CROSS, **more}, out=tmp_path / "run")
+    rows, run, said, transport = validated(tmp_path, {**CROSS, **more}, out=tmp_path / "run")
+    network = set(find_bundle(tmp_path / PARTIES[0]).tensors)  # of ewc: without its importances
+    assert all(set(model) == network for _, _, model in transport.asked if model)
     digits = ofcl.load_dataset("digits")
     labels = np.array(digits.labels, dtype=object)
     own = [ofcl.load(tmp_path / name / "models" / "own") for name in PARTIES]
     by_hand = []
     for number, model in [(GLOBAL_MODEL, run.model()), *enumerate(own)]:
-        of = [test_rows_of(k) for k in range(3)]
+        of = [rows_of_test(k) for k in range(3)]
         right = [
             int((model.predict(digits.x_test[r]) == labels[digits.y_test[r]]).sum()) for r in of
         ]
@@ -413,6 +413,33 @@ def test_who_fails_once_or_comes_back_in_time_is_not_left_out(tmp_path):
     assert "hospital-b could not answer; its own log says why" in said
 
 
+@pytest.mark.parametrize(("most", "clients"), [(9.0, [0, 1, 2]), (0.6, [0, 2])])
+def test_who_is_at_work_is_waited_for_longer_but_not_for_ever(tmp_path, monkeypatch, most, clients):
+    monkeypatch.setattr(courier, "LAST_WAIT", 0.2)
+    monkeypatch.setattr(courier, "MOST_WAIT", most)
+
+    class Slow(Noting):
+        """Party 1 takes more than a second to test the first model."""
+
+        since = None
+
+        def fetch(self, messages):
+            now = time.monotonic()
+            ready = []
+            for message in messages:
+                party, content = self.sent[message]
+                first = content.get("request", {}).get("cross", {}).get("model") == -1
+                if first and party == 1:
+                    self.since = self.since or now
+                if not first or party != 1 or now - self.since > 1.2:
+                    ready.append(message)
+            return super().fetch(ready)
+
+    transport = Slow(agreeing(tmp_path, 0, 1, 2))
+    rows, *_ = validated(tmp_path, transport=transport)
+    assert [row.clients for row in rows] == [clients] * 4
+
+
 # Answers that cannot be right
 
 
@@ -528,7 +555,7 @@ def test_a_model_with_a_narrower_head_is_tested_as_it_would_have_grown(tmp_path)
     model = server.run.server.model
     narrow = {n: v[:6] if n.startswith("head.") else v for n, v in model.items()}
     given = server.asks({"step": "test", "model": 2, "name": "hospital-c"}, narrow)
-    digits, rows = ofcl.load_dataset("digits"), test_rows_of(0)
+    digits, rows = ofcl.load_dataset("digits"), rows_of_test(0)
     client = server.party._responder._client
     with client.holding(grown(narrow, 10, server.run.settings.seed)):
         x = client._held_out.test._prepare(digits.x_test[rows])
