@@ -63,7 +63,7 @@ def print_cross_site(console: Console, result: Result, names: Sequence[str]) -> 
     if not result.cross_site:
         return
     matrix = CrossMatrix(result.cross_site)
-    table = Table("model \\ test data of", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table("model", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for client in matrix.clients:
         table.add_column(Text(f"{names[client]} ({matrix.samples[client]})"), justify="right")
     table.add_column("mean elsewhere", justify="right")
@@ -74,8 +74,8 @@ def print_cross_site(console: Console, result: Result, names: Sequence[str]) -> 
         table.add_row(Text(name), *cells, elsewhere)
     of_others = [percent(matrix.of_others(client)) for client in matrix.clients]
     table.add_row("mean of others", *of_others, "")
-    console.print("\ncross-site validation, accuracy in % (number of test samples)",
-                  highlight=False)  # fmt: skip
+    console.print("\ncross-site validation: accuracy of each model on the test data of each party "
+                  "(samples), %", highlight=False)  # fmt: skip
     console.print(table)
 
 

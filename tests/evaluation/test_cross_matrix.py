@@ -57,8 +57,9 @@ def test_the_table_names_models_and_data():
     print_cross_site(console, result_of(EVENTS), ["a", "b", "c"])
     text = console.file.getvalue().splitlines()
     lines = [" ".join(line.split()) for line in text if line.strip()]
+    assert lines[0].startswith("cross-site validation: accuracy of each model")
     assert lines[1:] == [
-        "model \\ test data of a (10) b (20) c (5) mean elsewhere",
+        "model a (10) b (20) c (5) mean elsewhere",
         lines[2],  # a rule
         "global 90.00 40.00 60.00",
         "a 100.00 60.00 – 60.00",

@@ -11,6 +11,9 @@ import torch
 import ofcl
 from ofcl import OfclError, make_settings
 from ofcl.assembly.dataset_clients import dataset_participants
+from ofcl.assembly.going_on import read_start
+from ofcl.assembly.inheritance import inherited
+from ofcl.assembly.replaying import read_replay
 from ofcl.bundle.open_bundle import find_bundle
 from ofcl.engines.messages import pack_request
 from ofcl.events import GLOBAL_MODEL, CrossTested, Evaluated
@@ -137,6 +140,20 @@ def test_each_party_hears_of_its_own_row_and_column_alone(tmp_path):
         "cross-site validation, your model on the data of others: hospital-a "
         f"{percent[1, 0]:.1f} % (120 samples), hospital-c {percent[1, 2]:.1f} % (120 samples)",
     ]
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_the_run_and_its_models_can_be_gone_on_with_on_one_machine(tmp_path, buffered):
+    rounds = "buffered" if buffered else "waiting"
+    validated(tmp_path, {**CROSS, "rounds": rounds}, out=tmp_path / "run")
+    if buffered:
+        again = make_settings(read_replay(tmp_path / "run").values({"dataset": "digits"}))
+    else:
+        start = read_start(tmp_path / PARTIES[0] / "model")
+        assert start.settings["cross_site"]
+        again = make_settings({**inherited(start, "dataset"), "dataset": "digits"})
+    check_cross_site(again)
+    assert not again.cross_site
 
 
 # Agreement
