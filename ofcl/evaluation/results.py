@@ -49,8 +49,9 @@ class Result:
     cross_site: list[dict[str, Any]] = field(default_factory=list)  # a row for each model
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as plain values, as in `result.json`."""
-        return asdict(self)
+        """Returns the result as plain values, as in `result.json`; without what was not held."""
+        values = asdict(self)
+        return values if self.cross_site else {k: v for k, v in values.items() if k != "cross_site"}
 
 
 def summarise(

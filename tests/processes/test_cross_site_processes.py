@@ -15,7 +15,7 @@ SETTINGS = {**LONG, "tasks": 1, "limit": 4, "min_clients": 3, "closing_round": "
             "cross_site": True}  # fmt: skip
 
 
-def tested(out):
+def models_tested(out):
     if not out.exists():
         return []
     return [event for event in RunDirectory(out).events() if event["event"] == "crosstested"]
@@ -32,9 +32,9 @@ def test_a_killed_party_and_a_killed_run_end_with_the_matrix_of_those_who_agree(
         deployment.connected(3)
         made = settings_file(tmp_path / "run.toml", SETTINGS)
         deployment.spawn("start", "start", deployment.folder, made, "--out", out)
-        deployment.wait_for(lambda: tested(out), "the first model")
+        deployment.wait_for(lambda: models_tested(out), "the first model")
         with deployment.frozen("start"):
-            assert len(tested(out)) < 3  # there is something left to be done
+            assert len(models_tested(out)) < 3  # there is something left to be done
             deployment.kill(PARTIES[1])
             before = deployment.log(PARTIES[1]).count("connected to")
             deployment.client(PARTIES[1], "--cross-site")
