@@ -18,6 +18,10 @@ Cells without samples are left out. The counts of several clients can be added u
 """
 
 
+GLOBAL_MODEL = -1
+"""Stands for the global model where a number names the client whose model it is."""
+
+
 @dataclass(frozen=True)
 class Learned:
     """A client has learned mini-batches.
@@ -187,6 +191,23 @@ class Changed:
     settings: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class CrossTested:
+    """A model was tested on the test data of all clients that agree to it (`cross_site`).
+
+    Args:
+        model: The number of the client whose own model it is; `GLOBAL_MODEL`: the global one.
+        clients: The numbers of the clients on whose data it was tested.
+        right: How many test samples of each of these clients it predicts right.
+        samples: How many test samples each of these clients has.
+    """
+
+    model: int
+    clients: list[int]
+    right: list[int]
+    samples: list[int]
+
+
 Event = (
     Learned
     | Round
@@ -198,6 +219,7 @@ Event = (
     | Skipped
     | Halted
     | Changed
+    | CrossTested
 )
 
 _KINDS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}

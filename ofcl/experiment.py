@@ -39,7 +39,7 @@ from ofcl.own_parts.permission import check_allowed, code_in
 from ofcl.privacy import epsilon
 from ofcl.server import Server
 from ofcl.settings.layers import make_settings
-from ofcl.settings.rules import check_noise, check_secure_aggregation
+from ofcl.settings.rules import check_cross_site, check_noise, check_secure_aggregation
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.stopping import Interrupted, Stopped, stop_requested
@@ -90,6 +90,7 @@ class Run:
     ) -> None:
         check_noise(settings)
         check_secure_aggregation(settings)
+        check_cross_site(settings)
         start = settings.start if start is None else start
         if start is not None:
             start = read_start(start) if isinstance(start, str | Path) else start

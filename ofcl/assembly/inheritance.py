@@ -23,6 +23,7 @@ from ofcl.settings.schema import Settings
 OF_ITS_OWN = (
     "dataset", "streams", "tasks", "limit", "drop_class", "train_head", "test_head",
     "train_per_class", "test_per_class", "joint", "device", "engine", "ray", "start",
+    "cross_site",
 )  # fmt: skip
 """Settings that say what is learned, and where: the new run has its own."""
 

@@ -49,7 +49,8 @@ class Replay:
                 "the data of a run between parties are theirs: give the dataset of which each "
                 "had its share (--dataset)"
             )
-        return {**self.settings.model_dump(), "engine": "local", "speeds": (), **given}
+        here = {"engine": "local", "speeds": (), "cross_site": False}
+        return {**self.settings.model_dump(), **here, **given}
 
 
 def read_replay(path: str | Path) -> Replay:

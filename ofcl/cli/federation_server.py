@@ -12,7 +12,7 @@ from rich.table import Table
 from ofcl.cli.federation_options import Folder, Insecure, refuse_insecure
 from ofcl.cli.logs import as_line
 from ofcl.cli.run_loop import drive
-from ofcl.cli.show import percent, print_result
+from ofcl.cli.show import percent, print_cross_site, print_result
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.engines.changes import in_words
 from ofcl.engines.flower.records import check_flower
@@ -120,6 +120,7 @@ def start(
                 with noted.going_on(run.epsilon):
                     result = drive(run, quiet)
                 print_result(out_console, result)
+                print_cross_site(out_console, result, here.federation.parties)
             return run
 
         run = until_over(attempt, tell)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ofcl.errors import printable
+from ofcl.evaluation.cross_matrix import CrossMatrix
 from ofcl.evaluation.results import Result
 from ofcl.report.comparison import ExperimentLine, by_dataset
 from ofcl.report.formats import number
@@ -48,6 +49,33 @@ def print_result(console: Console, result: Result) -> None:
         table.add_row("left out", str(result.skipped), "samples that could not be used")
     table.add_row("rounds", str(result.rounds), f"{result.bytes_sent / 1e6:.1f} MB sent")
     table.add_row("seconds", f"{result.seconds:.1f}", "")
+    console.print(table)
+
+
+def print_cross_site(console: Console, result: Result, names: Sequence[str]) -> None:
+    """Prints the matrix of cross-site validation: a row a model, a column the data of a party.
+
+    Args:
+        console: The console to which it is printed.
+        result: The result; if no models were tested on the data of others, nothing is printed.
+        names: The names of the parties.
+    """
+    if not result.cross_site:
+        return
+    matrix = CrossMatrix(result.cross_site)
+    table = Table("model", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for client in matrix.clients:
+        table.add_column(Text(f"{names[client]} ({matrix.samples[client]})"), justify="right")
+    table.add_column("mean elsewhere", justify="right")
+    for model in matrix.models:
+        cells = [percent(matrix.accuracy(model, client)) for client in matrix.clients]
+        name = "global" if model is None else names[model]
+        elsewhere = "" if model is None else percent(matrix.elsewhere(model))
+        table.add_row(Text(name), *cells, elsewhere)
+    of_others = [percent(matrix.of_others(client)) for client in matrix.clients]
+    table.add_row("mean of others", *of_others, "")
+    console.print("\ncross-site validation: accuracy of each model on the test data of each party "
+                  "(samples), %", highlight=False)  # fmt: skip
     console.print(table)
 
 

@@ -56,6 +56,14 @@ def client(
             "takes twice the time. Nothing of it is sent.",
         ),
     ] = False,
+    cross_site: Annotated[
+        bool,
+        typer.Option(
+            "--cross-site",
+            help="Agree to cross-site validation: the server hands your model to the others who "
+            "agree, and you test theirs and tell how many of your test samples they get right.",
+        ),
+    ] = False,
     secure_only: Annotated[
         bool,
         typer.Option("--secure-only", help="Refuse runs whose server would see your updates."),
@@ -96,6 +104,7 @@ def client(
         class_counts=not no_class_counts,
         keep=keep,
         local_too=local_too,
+        cross_site=cross_site,
         secure_only=secure_only,
         accept_loss=accept_loss,
         seal=seal,

@@ -10,6 +10,7 @@ in_flight   buffered rounds: requests that clients work on while others go on
 coded_models  which model each client has, so that steps can be sent and differences read
 responder   answers requests for one client, wherever it runs, and saves its state first
 gate        checks every answer before the server does anything with it
+cross_test  cross-site validation: whom to ask for what; `cross_tester` is the client's side
 quarantine  leaves out clients whose answers are rejected again and again
 rejection   the checks of single values that the gate is made of
 flower/     a `Channel` to clients in the processes of Flower's simulation engine

@@ -32,7 +32,7 @@ class CodedModels:
             client: The number of the client.
             request: The request with the whole model.
         """
-        if not request.model:
+        if not request.model or request.by_itself:
             return request
         form = self._steps.form(self._known.get(client, {}), request.model)
         models = {"whole": request.model, "step": self._steps.tensors, "same": {}}
@@ -64,7 +64,7 @@ class CodedModels:
             reply: The reply.
             request: The request, with the whole model.
         """
-        if reply.status == "asking" or not request.model:
+        if reply.status == "asking" or not request.model or request.by_itself:
             return
         self._known[reply.client] = dict(request.model)
         if "take" in request.steps:

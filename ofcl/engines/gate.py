@@ -25,10 +25,10 @@ from ofcl.engines.rejection import (
     check_same,
     check_tensors,
 )
-from ofcl.events import Changed, Evaluated, Event, Learned, Round, TaskEnded
+from ofcl.events import Changed, CrossTested, Evaluated, Event, Learned, Round, TaskEnded
 from ofcl.models.head import BIAS, FEWEST_CLASSES, WEIGHT
 from ofcl.state import State, Tensors
-from ofcl.update import Update
+from ofcl.update import Update, network_alone
 
 MOST_EVENTS = 1000  # events in one answer
 
@@ -213,6 +213,17 @@ class Gate:
         if update.extras:
             self._check_classes(update.extras)
 
+    def check_model(self, model: Tensors) -> None:
+        """Rejects a client's network that comes in another way than as an update.
+
+        Args:
+            model: The tensors that came; none of a method's own (`COMPANION`) is among them.
+
+        Raises:
+            Rejected: If names, types or shapes are others, or values are not finite.
+        """
+        check_tensors(model, network_alone(self._model), self._classes)
+
     def _check_survey(self, survey: Update, client: int) -> None:
         """Rejects a survey whose sums of features cannot be right, or that has more than these.
 
@@ -245,7 +256,7 @@ class Gate:
     def _check_event(self, event: Event, client: int) -> None:
         """Rejects an event that this client cannot have, or whose numbers are impossible."""
         if not isinstance(event, self._event_types) or isinstance(
-            event, Round | TaskEnded | Changed
+            event, Round | TaskEnded | Changed | CrossTested
         ):
             raise Rejected(f"it tells of {type(event).__name__}, which it cannot")
         check_same("client of an event", event.client, client)

@@ -16,7 +16,7 @@ from ofcl.events import Event, from_json, to_json
 from ofcl.state import Flat, State, Tensors, flatten
 from ofcl.update import Update
 
-Step = Literal["take", "go-on", "survey", "begin-task", "sum"]
+Step = Literal["take", "go-on", "survey", "begin-task", "sum", "cross-test"]
 """A step that a client takes before it learns:
 
 take:        take the global model, or the share of it that the setting `mixing` asks for.
@@ -24,7 +24,11 @@ go-on:       go on with its own model.
 survey:      answer with the features of its memory (`Client.survey`); nothing is learned.
 begin-task:  begin the next task, with the tensors that the server hands out for it.
 sum:         take a step of a secure sum (`ofcl.secure_sum`); nothing is learned.
+cross-test:  take a step of cross-site validation (`cross_tester`); nothing is learned.
 """
+
+BY_THEMSELVES: frozenset[Step] = frozenset(("sum", "cross-test"))
+"""Steps that come alone: with them, a client neither takes the request's model nor learns."""
 
 Status = Literal["waiting", "between-tasks", "finished", "learning", "asking", "lost"]
 """Where a client is when it answers:
@@ -56,6 +60,7 @@ class Request:
         alone: Whether all others have finished, so that no round will follow.
         form: How the model travels (`compression.steps.Form`).
         changed: Settings that have changed since the run began, with their values now.
+        cross: For the step `cross-test`: what the step needs.
     """
 
     run: str
@@ -69,6 +74,12 @@ class Request:
     alone: bool = False
     form: Form = "whole"
     changed: State = field(default_factory=dict)
+    cross: State = field(default_factory=dict)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether its step comes alone (`BY_THEMSELVES`)."""
+        return not BY_THEMSELVES.isdisjoint(self.steps)
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,7 @@ class Reply:
         labels: Labels that the client has met and that have no place (class) yet.
         sum: The answer to the step `sum`; empty for any other request.
         data: A fingerprint of the client's data, made with the run's name; "": it tells none.
+        cross: The answer to the step `cross-test`; empty for any other request.
     """
 
     run: str
@@ -101,6 +113,7 @@ class Reply:
     labels: list[str] = field(default_factory=list)
     sum: State = field(default_factory=dict)
     data: str = ""
+    cross: State = field(default_factory=dict)
 
 
 def pack_request(request: Request) -> State:
@@ -116,7 +129,7 @@ def pack_request(request: Request) -> State:
         del packed["form"]
     if not request.changed:
         del packed["changed"]
-    return _without_empty_sum(packed)
+    return _without_empty(packed)
 
 
 def unpack_request(state: State) -> Request:
@@ -140,12 +153,12 @@ def pack_reply(reply: Reply) -> Flat:
     if update is not None and reply.update is not None and reply.update.coded:
         update["state"] = {}  # the server makes it from the coded one
     events = [to_json(event) for event in reply.events]
-    return flatten(_without_empty_sum({**vars(reply), "events": events, "update": update}))
+    return flatten(_without_empty({**vars(reply), "events": events, "update": update}))
 
 
-def _without_empty_sum(packed: State) -> State:
-    """Leaves the field of secure sums out of a message that has nothing to do with them."""
-    return packed if packed["sum"] else {k: v for k, v in packed.items() if k != "sum"}
+def _without_empty(packed: State) -> State:
+    """Leaves out the fields of steps that come alone where a message has nothing in them."""
+    return {k: v for k, v in packed.items() if v or k not in ("sum", "cross")}
 
 
 def unpack_reply(state: State) -> Reply:

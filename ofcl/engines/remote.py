@@ -18,6 +18,7 @@ from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.engines.changes import Changes
 from ofcl.engines.channel import ArrivalChannel, Channel
 from ofcl.engines.coded_models import CodedModels
+from ofcl.engines.cross_test import CrossTest
 from ofcl.engines.gate import Gate
 from ofcl.engines.in_flight import InFlight
 from ofcl.engines.intake import Intake
@@ -66,6 +67,7 @@ class RemoteEngine:
         changes: Takes orders to change settings, between rounds; None: settings stay as they are.
         failed: Lists the clients that could not follow their last requests; buffered rounds tell
             these of changed settings at once.
+        cross: Leads cross-site validation when all have finished; None: there is none.
         save: Saves a checkpoint; called before every exchange. After a crash the engine then asks
             the same again, and the clients give the same answers.
         tell: Is given each line for the user.
@@ -91,6 +93,7 @@ class RemoteEngine:
         handed: Callable[[int], None] | None = None,
         changes: Changes | None = None,
         failed: Callable[[], Collection[int]] = tuple,
+        cross: CrossTest | None = None,
         save: Callable[[], None] = lambda: None,
         tell: Callable[[str], None] = print,
     ) -> None:
@@ -110,7 +113,7 @@ class RemoteEngine:
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
         self._gone = [number for number in gone if number < clients]
         self._readmitted, self._watch, self._coded = readmitted, watch, coded
-        self._changes, self._failed = changes or Changes(tuple), failed
+        self._changes, self._failed, self._cross = changes or Changes(tuple), failed, cross
         self._between_rounds = True  # whether orders may be taken
         self._losses: dict[int, float] = {}  # buffered rounds: the newest of each client
         self._in_flight = self._flights(handed) if handed is not None else None
@@ -140,6 +143,8 @@ class RemoteEngine:
         if self._standing.all_finished:
             self._hand_out_final(global_model)
             yield from self._take_events()
+            if self._cross is not None:
+                yield from self._hold_cross_test(self._cross, global_model)
 
     def _take_orders(self) -> Iterator[Event]:
         """Takes orders to change settings if a round is over; yields their events.
@@ -317,6 +322,26 @@ class RemoteEngine:
         if missed:
             self._tell(f"the final model has not reached {', '.join(missed)}")
 
+    def _hold_cross_test(self, cross: CrossTest, model: Tensors) -> Iterator[Event]:
+        """Holds cross-site validation, step by step; yields its events.
+
+        Args:
+            cross: Says whom to ask for what.
+            model: The final global model.
+        """
+        while not cross.over:
+            steps = cross.requests(model, {*self._gone, *self._intake.quarantined})
+            requests = {k: self._standing.cross_request(k, *step) for k, step in steps.items()}
+            for client, reply in self._replies(requests, cross.exchange):
+                try:
+                    if reply is not None:
+                        cross.take(reply)
+                        self._note(reply)
+                except OfclError as error:
+                    self._intake.reject(client, error)
+            self._events += cross.advance()
+            yield from self._take_events()
+
     def _note(self, reply: Reply) -> None:
         """Notes what a reply says: the client's status, its events, labels and update."""
         self._standing.note(reply)
@@ -470,6 +495,7 @@ class RemoteEngine:
             "coded": self._coded.state() if self._coded is not None else {},
             "summing": self._summing.state() if self._summing is not None else None,
             "in_flight": self._in_flight.state() if self._in_flight is not None else {},
+            "cross": self._cross.state() if self._cross is not None else {},
         }
 
     def load_state(self, state: State) -> None:
@@ -492,6 +518,8 @@ class RemoteEngine:
             self._coded.load_state(state.get("coded", {}))
         if self._in_flight is not None:
             self._in_flight.load_state(state.get("in_flight", {}))
+        if self._cross is not None:
+            self._cross.load_state(state.get("cross", {}))
         self._standing.readmit(self._intake.load_state(state, self._readmitted))
         self._leave_out_gone()
 

@@ -17,6 +17,7 @@ from typing import Protocol
 from ofcl.client import Client
 from ofcl.compute.devices import all_to_device
 from ofcl.data.live.sample import StreamError
+from ofcl.engines.cross_tester import CrossTester
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import (
     Reply,
@@ -133,6 +134,7 @@ class Responder:
         seal: Encrypts all that is saved; None: it is saved unencrypted.
         keeper: Keeps models of the client, for whoever runs this process; None: nobody does.
         summing: Takes this client's steps in secure sums; None: it takes part in none.
+        cross: Takes this client's steps in cross-site validation; None: it refuses these.
 
     Attributes:
         masked: Whether updates of this run leave by secure sums alone, never in a reply.
@@ -154,8 +156,9 @@ class Responder:
         seal: Seal | None = None,
         keeper: Keeper | None = None,
         summing: PartySum | None = None,
+        cross: CrossTester | None = None,
     ) -> None:
-        self._summing, self.masked = summing, False
+        self._summing, self.masked, self._cross = summing, False, cross
         self._known: Tensors = {}  # the global model of the last request, if models are coded
         self._held: Update | None = None  # the update that waits for a secure sum
         self._accept_loss, self._fingerprint = accept_loss, fingerprint
@@ -201,7 +204,7 @@ class Responder:
         try:
             events: list[Event] = []
             failure: StreamError | None = None
-            if "sum" not in request.steps:
+            if not request.by_itself:
                 self._held = None
                 events, failure = self._learn(request, client)
             unseen = [(n, event) for n, event in self._unseen if n > request.seen]
@@ -233,7 +236,7 @@ class Responder:
         else:
             same = request.form == "same"
             model = self._known if same else client.decoded(request.model, self._known)
-        if client.coded and "sum" not in request.steps:
+        if client.coded and not request.by_itself:
             self._known = model
         return replace(request, model=model, form="whole")
 
@@ -309,6 +312,9 @@ class Responder:
             saved_sum = checkpoint.state.get("summing", {}) if checkpoint is not None else {}
             if self._summing is not None:
                 self._summing.load_state(saved_sum)
+            if self._cross is not None:
+                tested = checkpoint.state.get("cross", {}) if checkpoint is not None else {}
+                self._cross.load_state(tested)
             if checkpoint is not None and checkpoint.state.get("held") is not None:
                 self._held = unpack_update(checkpoint.state["held"])
             if checkpoint is not None:
@@ -335,7 +341,7 @@ class Responder:
         if "survey" in request.steps:
             device = next(client.model.parameters()).device
             update = client.survey(all_to_device(request.model, device))
-        elif "sum" not in request.steps and status in ("waiting", "between-tasks"):
+        elif not request.by_itself and status in ("waiting", "between-tasks"):
             update = client.update()
         if self.masked and update is not None:
             self._held, update = update, None
@@ -351,6 +357,7 @@ class Responder:
             labels=self._asked(),
             sum=self._step_of_sum(request, client) if "sum" in request.steps else {},
             data=self._fingerprint(request.run),
+            cross=self._cross_step(request, client) if "cross-test" in request.steps else {},
         )
 
     def _step_of_sum(self, request: Request, client: Client) -> State:
@@ -358,6 +365,12 @@ class Responder:
         if self._summing is None or self._held is None or not self.masked:
             raise OfclError("the server asks for a secure sum, and no update waits for one")
         return self._summing.answer(request.run, request.sum, self._held, client.released)
+
+    def _cross_step(self, request: Request, client: Client) -> State:
+        """Takes a step of cross-site validation."""
+        if self._cross is None:
+            raise OfclError("the server asks for cross-site validation, which is not for here")
+        return self._cross.answer(request, client)
 
     def _save(self, client: Client) -> None:
         """Saves the client and the last answer as a checkpoint."""
@@ -371,6 +384,8 @@ class Responder:
         }
         if self._known:
             state["known"] = self._known
+        if self._cross is not None and (tested := self._cross.state()):
+            state["cross"] = tested
         if self.masked and self._summing is not None:
             held = pack_update(self._held) if self._held is not None else None
             state |= {"held": held, "summing": self._summing.state()}

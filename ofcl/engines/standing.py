@@ -76,7 +76,17 @@ class Standing:
             client: The number of the client.
             step: What the step needs (`ServerSum.requests`).
         """
-        return self._made(client, ("sum",), {}, step=step)
+        return replace(self._made(client, ("sum",), {}), sum=step)
+
+    def cross_request(self, client: int, step: State, model: Tensors) -> Request:
+        """Makes a request for a step of cross-site validation.
+
+        Args:
+            client: The number of the client.
+            step: What the step needs (`CrossTest.requests`).
+            model: The model to test; {}: the step tests none.
+        """
+        return replace(self._made(client, ("cross-test",), model), cross=step)
 
     def _made(
         self,
@@ -84,12 +94,10 @@ class Standing:
         steps: tuple[Step, ...],
         model: Tensors,
         handed: Tensors | None = None,
-        step: State | None = None,
     ) -> Request:
         """Makes a request of the next exchange."""
         return Request(self.run, self.exchange + 1, steps, model, handed or {}, task=self._task,
-                       seen=self._seen[client], sum=step or {},
-                       changed=dict(self.changed))  # fmt: skip
+                       seen=self._seen[client], changed=dict(self.changed))  # fmt: skip
 
     def note(self, reply: Reply) -> None:
         """Notes where a client is by its reply.

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from ofcl.evaluation import metrics
 from ofcl.events import (
+    GLOBAL_MODEL,
     Changed,
+    CrossTested,
     Evaluated,
     Event,
     Hits,
@@ -44,10 +46,12 @@ class Result:
     global_accuracy: list[metrics.Row]  # tests × tasks
     skipped: int = 0  # samples of streams that could not be used
     anytime: list[dict[str, Any]] = field(default_factory=list)  # sums by client and task
+    cross_site: list[dict[str, Any]] = field(default_factory=list)  # a row for each model
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as plain values, as in `result.json`."""
-        return asdict(self)
+        """Returns the result as plain values, as in `result.json`; without what was not held."""
+        values = asdict(self)
+        return values if self.cross_site else {k: v for k, v in values.items() if k != "cross_site"}
 
 
 def summarise(
@@ -88,6 +92,7 @@ class Summary:
         self.changed: dict[str, Any] = {}
         self._evaluated: dict[tuple[int, int], Evaluated] = {}  # by client and task
         self._learned: dict[tuple[int, int], dict[str, Any]] = {}  # by client and task
+        self._crossed: dict[int, CrossTested] = {}  # by model
 
     def state(self) -> dict[str, Any]:
         """Gives the sums as plain values, from which `from_state` makes them again."""
@@ -98,6 +103,7 @@ class Summary:
             "changed": dict(self.changed),
             "evaluated": [to_json(event) for event in self._evaluated.values()],
             "learned": [dict(sums) for sums in self._learned.values()],
+            "crossed": [to_json(event) for event in self._crossed.values()],
         }
 
     @classmethod
@@ -111,7 +117,7 @@ class Summary:
         summary._rounds, summary._skipped = state["rounds"], state["skipped"]
         summary._bytes_sent, summary._bytes_received = state["bytes"]
         summary.changed = dict(state.get("changed", {}))  # earlier versions had none
-        for value in state["evaluated"]:
+        for value in [*state["evaluated"], *state.get("crossed", [])]:
             summary.add(from_json(value))
         summary._learned = {(sums["client"], sums["task"]): dict(sums) for sums in state["learned"]}
         return summary
@@ -133,6 +139,8 @@ class Summary:
                 self._evaluated[event.client, event.task] = event
             case Changed():
                 self.changed |= event.settings
+            case CrossTested():
+                self._crossed[event.model] = event
             case Skipped():
                 self._skipped += 1
             case TaskEnded():
@@ -203,6 +211,7 @@ class Summary:
             global_accuracy=global_accuracy,
             skipped=self._skipped,
             anytime=anytime,
+            cross_site=[_cross_row(self._crossed[model]) for model in sorted(self._crossed)],
         )
 
     def _matrices(self, clients: int, tasks: int | None, joint: bool) -> _Matrices:
@@ -217,6 +226,20 @@ class Summary:
             for client in range(clients)
         ]
         return _Matrices(self._evaluated, tasks, tasks, ends)
+
+
+def _cross_row(event: CrossTested) -> dict[str, Any]:
+    """Gives the accuracies of a model on the data of several clients, as plain values.
+
+    The model is named by the number of the client whose own it is; None stands for the global one.
+    """
+    pairs = zip(event.right, event.samples, strict=True)
+    return {
+        "model": None if event.model == GLOBAL_MODEL else event.model,
+        "clients": event.clients,
+        "accuracy": [100 * right / samples if samples else None for right, samples in pairs],
+        "samples": event.samples,
+    }
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class Standing:
     Args:
         cell: The method, and the figures that its authors or the paper have published.
         results: The results by seed; at least one.
-        memory_bytes: The bytes of a client's memory at the end, on average (`remembered_bytes`); None:
-            they could not be read.
+        memory_bytes: The bytes of a client's memory at the end, on average (`remembered_bytes`);
+            None: they could not be read.
         rank: Its rank by A; None: it shares no seed with the others.
         less_best: Its A less the best method's; None: it is the best, or shares too few seeds.
     """

@@ -82,6 +82,47 @@ def check_secure_aggregation(settings: Settings) -> None:
     raise OfclError(f"secure_aggregation {reason}")
 
 
+def check_cross_site(settings: Settings) -> None:
+    """Raises an error if cross-site validation is asked for, and cannot be held.
+
+    Args:
+        settings: The run's settings.
+    """
+    if not settings.cross_site:
+        return
+    if settings.engine != "flower":
+        reason = "is for parties of their own (ofcl federation); on one machine, ofcl evaluate"
+    elif settings.secure_aggregation:
+        reason = (
+            "shows the models of single parties, which secure_aggregation hides; leave one of the "
+            "two out"
+        )
+    elif settings.dp_clip is not None:
+        reason = (
+            "hands the model of each party to the others: with the noise of dp_clip it says little "
+            "about the party, without noise it would undo the protection; leave one of the two out"
+        )
+    elif settings.classifier == "nearest-mean":
+        reason = (
+            "tests models alone, and classifier = 'nearest-mean' predicts by prototypes of a "
+            "party's own memory; use classifier = 'head'"
+        )
+    elif settings.batchnorm != "average":
+        reason = (
+            f"needs whole models, and batchnorm = '{settings.batchnorm}' keeps each party's "
+            "statistics back; use batchnorm = 'average'"
+        )
+    elif settings.closing_round == "none":
+        reason = (
+            "tests the models that parties send when their data have ended, and with "
+            f"closing_round = 'none' (protocol '{settings.protocol}') they send none then: --set "
+            "closing_round=end"
+        )
+    else:
+        return
+    raise OfclError(f"cross_site {reason}")
+
+
 def check_combination(settings: Settings) -> None:
     """Raises an error if values exclude each other, or one of them would have no effect.
 

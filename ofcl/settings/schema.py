@@ -415,6 +415,11 @@ class Settings(BaseModel):
     secure_aggregation: bool = Field(
         False, description="parties: the server sees the sum of their updates, no single one"
     )
+    cross_site: bool = Field(
+        False,
+        description="parties: at the end, the models of those who agree are tested on the data of "
+        "each other",
+    )
     update_bound: float | None = Field(
         5.0,
         ge=1,

@@ -121,7 +121,7 @@ def attack(**more):
 
 @pytest.mark.parametrize(("policy", "settings", "line"), [
     (USUAL, {}, "line 3: min_samples = 16"),
-    (USUAL, {"batch_size": 1, "q": 16}, r"line 19: batch_size = \[2, 1000000\]"),
+    (USUAL, {"batch_size": 1, "q": 16}, r"line 20: batch_size = \[2, 1000000\]"),
     (USUAL, {"method": "fedcil"}, "line 6: generators = false"),
     ("min_samples = 1\nmethods = ['cbr']", {}, r"line 2: methods = \['cbr'\]"),
     ("min_samples = 1\nleast_noise = 1", {}, "line 2: least_noise = 1"),

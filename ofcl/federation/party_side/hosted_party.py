@@ -44,6 +44,7 @@ class HostedParty:
         class_counts: Whether answers may say how many samples of each class there are.
         keep: Which model it keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from its data alone, to compare with.
+        cross_site: Whether it agrees to cross-site validation in runs that ask for it.
         accept_loss: Whether to go on although the server knows of more than what is saved here.
         log: Is given each line of the party's log; default: it is printed.
     """
@@ -56,6 +57,7 @@ class HostedParty:
     class_counts: bool = True
     keep: Keep = "global"
     local_too: bool = False
+    cross_site: bool = False
     accept_loss: bool = False
     log: Callable[[str], None] = printed
 
@@ -72,8 +74,8 @@ class HostedParty:
         Args:
             network: The name of the system: "flower" or "nvflare".
             config: The configuration: `party`, `folder`, `dataset`, perhaps `share`,
-                `class-counts`, `keep`, `local-too` and `accept-loss`; everything else is a setting
-                that parties decide for themselves, as `label` or `device`.
+                `class-counts`, `keep`, `local-too`, `cross-site` and `accept-loss`; everything else
+                is a setting that parties decide for themselves, as `label` or `device`.
             advice: Ends the error that names a missing value: what to write, and where.
             log: Is given each line of the party's log; default: it is printed.
 
@@ -96,6 +98,7 @@ class HostedParty:
             class_counts=bool(rest.pop("class-counts", True)),
             keep=cast(Keep, keep),
             local_too=bool(rest.pop("local-too", False)),
+            cross_site=bool(rest.pop("cross-site", False)),
             accept_loss=bool(rest.pop("accept-loss", False)),
             log=log,
             values=rest,
@@ -117,6 +120,7 @@ class HostedParty:
             federation=self.network,
             keep=self.keep,
             local_too=self.local_too,
+            cross_site=self.cross_site,
             policy=policy,
             accept_loss=self.accept_loss,
             tell=self.tell,

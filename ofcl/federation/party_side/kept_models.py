@@ -189,7 +189,7 @@ class KeptModels:
     def _models(self, request: Request, client: Client) -> dict[ModelName, Tensors]:
         """Collects the models: all have BatchNorm's statistics, and may be on a device."""
         device = next(client.model.parameters()).device
-        own = self._own if client.learned == self._learned else client.own_model()
+        own = self.own(client)
         received = all_to_device(request.model, device)
         models: dict[ModelName, Tensors] = {"global": client.global_model(received), "own": own}
         learner = client.learner
@@ -201,6 +201,14 @@ class KeptModels:
             self._told_incomplete = self._run
             self._tell("--local-too is left out of this run, which began without it")
         return models
+
+    def own(self, client: Client) -> Tensors:
+        """Gives the party's own model: the one after its last mini-batch.
+
+        Args:
+            client: The client, which may have taken the global model since.
+        """
+        return self._own if client.learned == self._learned else client.own_model()
 
     def _prototypes(self, request: Request, client: Client, name: ModelName) -> Tensors:
         """Finds the prototypes by which a model predicts; the client's model has its tensors now.

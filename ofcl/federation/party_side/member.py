@@ -17,10 +17,12 @@ from pathlib import Path
 from ofcl.client import Client
 from ofcl.data.live.vocabulary import AssignedVocabulary
 from ofcl.engines.changes import CHANGEABLE, in_words
+from ofcl.engines.cross_tester import CrossTester
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import LostState, Responder
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.audit import Audit
+from ofcl.federation.party_side.cross_results import CrossResults, consent_in_words
 from ofcl.federation.party_side.kept_models import Keep, KeptModels
 from ofcl.federation.party_side.ledger import Ledger
 from ofcl.federation.party_side.own_source import Source, Unnamed
@@ -54,6 +56,7 @@ class Member:
         federation: The name of the federation, by which the models that it keeps are called.
         keep: Which model the party keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from the party's data alone, to compare with.
+        cross_site: Whether the party agrees to cross-site validation in runs that ask for it.
         identity: The party's key and the public keys of all parties, for secure aggregation.
         secure_only: Whether runs without secure aggregation are refused.
         policy: The limits that the party sets to every run; None: the usual ones (`Policy`).
@@ -74,6 +77,7 @@ class Member:
         federation: str = "federation",
         keep: Keep = "global",
         local_too: bool = False,
+        cross_site: bool = False,
         identity: Identity | None = None,
         secure_only: bool = False,
         policy: Policy | None = None,
@@ -85,6 +89,7 @@ class Member:
         self._status = status
         self._policy = policy or Policy()
         class_counts = class_counts and self._policy.class_counts
+        self._cross_site = cross_site and self._policy.cross_site
         self._ledger = Ledger(folder, source.fingerprint)
         self._party, self._number, self._source = party, number, source
         self._class_counts, self._local_too, self._tell = class_counts, local_too, tell
@@ -115,6 +120,13 @@ class Member:
             seal=seal,
             keeper=self._kept,
             summing=PartySum(number, identity, self._sum_rules),
+            cross=CrossTester(
+                lambda: self._agrees_to_cross_site(self._terms),
+                lambda: self._terms.clients if self._terms is not None else 0,
+                lambda: len(self._vocabulary.labels),
+                self._kept.own,
+                CrossResults(folder, party, lambda: self._run, tell),
+            ),
         )
 
     def answer(self, message: State) -> Flat:
@@ -199,6 +211,8 @@ class Member:
             self._compared_labels = None
             self._tell(_in_words(request.run, terms))
             self._tell(self._ledger.in_words(terms.settings))
+            if terms.settings.get("cross_site"):
+                self._tell(consent_in_words(self._agrees_to_cross_site(terms)))
         elif request.changed != self._changed:
             self._policy.check(terms.settings)
             self._tell_changes(terms)
@@ -215,7 +229,8 @@ class Member:
             )
         self._terms = terms
         self._responder.patience = float(terms.settings.get("patience", 60.0))
-        self._check_cost(request, terms)
+        if request.steps != ("cross-test",):  # with it no update leaves
+            self._check_cost(request, terms)
         try:
             with _advice_for_parties():
                 answer = self._responder.answer(request)
@@ -285,6 +300,17 @@ class Member:
         private = settings.get("dp_clip") is not None
         fewest = int(settings.get("min_clients", 0)) if private else 0  # they share the noise
         return SumRules(int(settings["seed"]), equal_weights=private, fewest=fewest)
+
+    def _agrees_to_cross_site(self, terms: Terms | None) -> bool:
+        """Tells whether a run asks for cross-site validation, and the party agrees to it.
+
+        It never does where its updates are hidden or are not its last model, whatever the server
+        asks for: its own model is sent as it is, and shows no more than its updates have shown.
+        """
+        settings = terms.settings if terms is not None else {}
+        hidden = settings.get("secure_aggregation") or settings.get("dp_clip") is not None
+        shown = not hidden and settings.get("closing_round", "none") != "none"
+        return self._cross_site and shown and bool(settings.get("cross_site", False))
 
     def _check_cost(self, request: Request, terms: Terms) -> None:
         """Raises an error if one more update would be more than the policy allows."""

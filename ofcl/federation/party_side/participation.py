@@ -30,6 +30,7 @@ def take_part(
     class_counts: bool = True,
     keep: Keep = "global",
     local_too: bool = False,
+    cross_site: bool = False,
     secure_only: bool = False,
     accept_loss: bool = False,
     seal: Seal | None = None,
@@ -50,6 +51,7 @@ def take_part(
         class_counts: Whether answers may say how many samples of each class there are.
         keep: Which model the party keeps: the one that all have learned, or its own.
         local_too: Whether a second learner learns from the party's data alone, to compare with.
+        cross_site: Whether the party agrees to cross-site validation in runs that ask for it.
         secure_only: Whether runs without secure aggregation are refused.
         accept_loss: Whether to go on although the server knows of more than what is saved here.
         seal: Encrypts all that is saved, and what was saved before; None: saves it unencrypted.
@@ -81,6 +83,7 @@ def take_part(
             federation=party.federation,
             keep=keep,
             local_too=local_too,
+            cross_site=cross_site,
             identity=Identity.of_folder(party.folder, party.party),
             secure_only=secure_only,
             policy=policy,

@@ -32,6 +32,7 @@ least_noise = 0.0       # least noise on updates (dp_noise)
 most_epsilon = inf      # most epsilon in all, over all runs on the same data
 delta = 1e-5            # the delta for that
 most_rounds = 10000     # most updates that a run may get
+cross_site = true       # with --cross-site: the server may hand your model to others who agree
 
 # Ranges of settings of the run, each as [least, most]:
 [ranges]
@@ -59,6 +60,7 @@ class Policy:
         most_epsilon: The largest ε over all runs on the same data.
         delta: The δ of that ε.
         most_rounds: The most updates that a run gets.
+        cross_site: Whether the party may agree to cross-site validation (`--cross-site`).
         ranges: The least and the most value of settings, by name.
         lines: The line of each entry in the file.
     """
@@ -76,6 +78,7 @@ class Policy:
     most_epsilon: float = math.inf
     delta: float = 1e-5
     most_rounds: int = 10000
+    cross_site: bool = True
     ranges: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: {"batch_size": (2, 1000000)}
     )

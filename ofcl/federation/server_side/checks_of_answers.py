@@ -1,4 +1,4 @@
-"""What the server does with the parties' answers: the gate, secure sums, a spoilt model."""
+"""What the server does with the parties' answers: the gate, sums, cross tests, a spoilt model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ofcl.assembly.make_client import fewest_in_sum, needs_class_counts
 from ofcl.assembly.make_learner import build_model
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
+from ofcl.engines.cross_test import CrossTest
 from ofcl.engines.gate import Gate
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.terms import MOST_LABELS
@@ -76,6 +77,27 @@ def make_summing(
         fewest=fewest_in_sum(settings),
         tell=tell,
     )
+
+
+def make_cross_test(
+    settings: Settings,
+    courier: Courier,
+    gate: Gate,
+    parties: Sequence[str],
+    tell: Callable[[str], None],
+) -> CrossTest | None:
+    """Makes the server's side of cross-site validation; None: the run has none.
+
+    Args:
+        settings: The settings of the run, resolved.
+        courier: Asks the parties.
+        gate: Checks the models that they hand over.
+        parties: The names of the parties.
+        tell: Is given each line for the user.
+    """
+    if not settings.cross_site:
+        return None
+    return CrossTest(parties, courier.insist, gate.check_model, tell)
 
 
 def make_watch(

@@ -21,7 +21,8 @@ from ofcl.state import Flat, State, flatten
 
 LOOK_AGAIN = 0.1  # seconds between two looks for answers
 LOOK_WHO = 1.0  # seconds between two looks at who is connected
-LAST_WAIT = 30.0  # seconds that parties have to fetch the final model
+LAST_WAIT = 30.0  # seconds that parties have to fetch the final model, or to come back at the end
+MOST_WAIT = 600.0  # seconds that a party may take to test a model of others
 AFTER_FAILURE = 5.0  # seconds after which a party that has failed is asked again
 
 
@@ -203,6 +204,32 @@ class Courier:
         exchange = self._made(requests, LAST_WAIT)
         self._carry_out(exchange)
         return exchange.answers
+
+    def insist(self, requests: Mapping[int, Request]) -> Mapping[int, State]:
+        """Sends requests, and again to parties that are away or have failed; not for ever.
+
+        It waits as long as a round does (`deadline`), else `MOST_WAIT` seconds, for parties that
+        are at work; `LAST_WAIT` seconds for those that are away or have failed.
+
+        Args:
+            requests: The requests by the numbers of the parties.
+
+        Returns:
+            The answers by the numbers of the parties; parties that did not answer are missing.
+        """
+        began, answers = time.monotonic(), dict[int, State]()
+        most = max(self._deadline or MOST_WAIT, LAST_WAIT)
+        exchange = self._made(requests, LOOK_WHO)
+        while exchange.contents:
+            self._carry_out(exchange)
+            answers |= exchange.answers
+            now, left = time.monotonic(), exchange.unanswered
+            at_work = [p for p in left if p in self._connected and p not in self._failures]
+            if not left or now - began >= (most if at_work else LAST_WAIT):
+                break
+            contents = {party: exchange.contents[party] for party in left}
+            exchange = Exchange(contents, now, LOOK_WHO, exchange.outstanding)
+        return answers
 
     def _made(
         self,

@@ -27,7 +27,12 @@ from ofcl.federation.server_side.agreement import (
     make_agreement,
     sample_form,
 )
-from ofcl.federation.server_side.checks_of_answers import make_gate, make_summing, make_watch
+from ofcl.federation.server_side.checks_of_answers import (
+    make_cross_test,
+    make_gate,
+    make_summing,
+    make_watch,
+)
 from ofcl.federation.server_side.courier import Courier
 from ofcl.federation.server_side.label_space import LabelSpace
 from ofcl.federation.server_side.settings_of_run import (
@@ -173,6 +178,7 @@ class FederationStage:
             handed=participants.server.handing(),
             changes=Changes(self._orders, changed, hooks.tell),
             failed=courier.failed,
+            cross=make_cross_test(settings, courier, gate, names, hooks.tell),
             save=hooks.save,
             tell=hooks.tell,
         )

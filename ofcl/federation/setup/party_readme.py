@@ -34,5 +34,6 @@ After each task and at the end of a run this folder has the model that all have 
     ofcl predict {party} INPUT
 
 With `--local-too` a second model learns from your data alone, and the log says whether taking part
-helps you.
+helps you. With `--cross-site` you agree that in runs that ask for it the others who agree test your
+model on their data, and you test theirs on yours.
 """

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ofcl.errors import OfclError
+from ofcl.evaluation.cross_matrix import CrossMatrix
 from ofcl.evaluation.metrics import forgetting, last_accuracy, to_its_end
 from ofcl.evaluation.results import Result
 from ofcl.federation.server_side.enrolment import DOORS
@@ -65,6 +66,7 @@ class ServerFacts:
                 {**party, **self._classes(number, party["name"], noted)}
                 for number, party in enumerate(parties)
             ],
+            "cross_site": _cross_site(result, server.federation.parties),
             "rejected": noted.get("rejected", [])[::-1],
             "lines": noted.get("lines", [])[::-1],
         }
@@ -169,6 +171,21 @@ def _numbers(result: Result | None, settings: Settings | None) -> Facts:
         "bytes_received": result.bytes_received,
         "seconds": result.seconds,
     }
+
+
+def _cross_site(result: Result | None, names: Sequence[str]) -> Facts | None:
+    """Gives the matrix of cross-site validation by the parties' names; None: there is none."""
+    if result is None or not result.cross_site:
+        return None
+    matrix = CrossMatrix(result.cross_site)
+    rows = [
+        {
+            "model": None if model is None else names[model],
+            "accuracy": [matrix.accuracy(model, client) for client in matrix.clients],
+        }
+        for model in matrix.models
+    ]
+    return {"parties": [names[client] for client in matrix.clients], "rows": rows}
 
 
 def _mean_so_far(result: Result, value: Callable[..., float | None]) -> float | None:

@@ -211,3 +211,26 @@ def test_the_page_needs_a_token_where_there_is_one_and_changes_nothing(over):
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page.text)
         assert "hospital" not in page.text
+
+
+def test_the_pages_show_cross_site_validation_to_whom_it_belongs(tmp_path):
+    settings = {**SMALL, "limit": 4, "tasks": 1, "closing_round": "end", "cross_site": True}
+    run = finished(tmp_path / "trial", settings, cross_site=True)
+    found = run.result().cross_site
+    shown = ServerFacts(tmp_path / "trial").collect()["cross_site"]
+    assert shown["parties"] == list(PARTIES)
+    assert [row["model"] for row in shown["rows"]] == [None, *PARTIES]
+    assert [row["accuracy"] for row in shown["rows"]] == [row["accuracy"] for row in found]
+    own = PartyFacts(tmp_path / "trial" / "hospital-b").collect()["helps"]["cross_site"]
+    assert [row["accuracy"] for row in own["here"]] == [
+        round(row["accuracy"][1], 2) for row in found
+    ]
+    assert [row["accuracy"] for row in own["elsewhere"]] == [
+        round(found[2]["accuracy"][k], 2) for k in (0, 2)
+    ]
+
+
+def test_without_cross_site_validation_nothing_is_shown_of_it(over):
+    folder, _ = over
+    assert ServerFacts(folder).collect()["cross_site"] is None
+    assert "cross_site" not in PartyFacts(folder / "hospital-a").collect()["helps"]

@@ -72,6 +72,16 @@ function table(id, rows) {
   }));
 }
 
+function head(id, names) {
+  const row = make("tr");
+  row.append(...names.map((name) => {
+    const cell = make("th", name);
+    cell.scope = "col";
+    return cell;
+  }));
+  at(id).querySelector("thead").replaceChildren(row);
+}
+
 function course(points) {
   const shown = points.filter(([, value]) => known(value));
   at("course").hidden = shown.length < 2;
@@ -123,8 +133,17 @@ function server(facts) {
     { text: String(p.batches), small: p.task ? `task ${p.task}` : "" },
     { text: String(p.classes), small: p.labels.slice(0, 12).join(", ") + (p.labels.length > 12 ? ", …" : "") },
     percent(p.anytime), percent(p.A), percent(p.F)]));
+  cross(facts.cross_site);
   at("rejected").hidden = !facts.rejected.length;
   log("rejected", facts.rejected);
+}
+
+function cross(found) {
+  at("cross").hidden = !found;
+  if (!found) return;
+  head("cross", ["model", ...found.parties.map((name) => `on the data of ${name}`)]);
+  table("cross", found.rows.map((row) => [known(row.model) ? `of ${row.model}` : "global",
+    ...row.accuracy.map((value) => percent(value))]));
 }
 
 const OF_PARTY = {
@@ -152,6 +171,18 @@ function party(facts) {
     ["failures told", String(facts.failures || 0), facts.failures ? "bad" : ""],
     days(facts.certificate_days)]);
   helps(facts);
+  elsewhere(facts.name, facts.helps && facts.helps.cross_site);
+}
+
+function elsewhere(own, found) {
+  at("cross").hidden = !found;
+  if (!found) return;
+  head("cross", ["party", "its model on your data", "your model on its data"]);
+  const there = new Map(found.elsewhere.map((row) => [row.party, row.accuracy]));
+  const names = new Set([...found.here.map((row) => row.party), ...there.keys()]);
+  const here = new Map(found.here.map((row) => [row.party, row.accuracy]));
+  table("cross", [...names].filter((name) => name !== own).map((name) => [
+    known(name) ? name : "global model", percent(here.get(name)), percent(there.get(name))]));
 }
 
 function helps(facts) {
