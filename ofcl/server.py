@@ -168,14 +168,15 @@ class Server:
         return lambda client: late.hand_to(client, self.model, self.round)
 
     def go_back(self) -> int | None:
-        """Takes an earlier global model instead of the newest one.
+        """Takes an earlier global model instead of the newest one, or the newest one again.
 
         The model is changed in place, because requests that are still to be sent hold it.
 
         Returns:
             The number of rounds after which that model was the global one; None: none is kept.
         """
-        found = self.earlier.go_back() if self.earlier is not None else None
+        earlier = self.earlier
+        found = earlier.go_back(self.round, self.model) if earlier is not None else None
         if found is None:
             return None
         number, model = found

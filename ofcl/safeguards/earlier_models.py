@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ofcl.state import Spare, State, Tensors, flatten
 
@@ -16,12 +17,20 @@ LEAST_LOSS = 100.0
 
 
 class EarlierModels:
-    """Keeps a few earlier global models, and says when the newest one is spoilt."""
+    """Keeps a few earlier global models, and says when the newest one is spoilt.
+
+    Where parties fail, the model need not be the reason: their policies may refuse the run, or a
+    network between them and their data be down. So the newest model is put aside, and if most fail
+    with an earlier one, too, before anybody has learned with it, the newest is taken again.
+    """
 
     def __init__(self) -> None:
         self._models: list[tuple[int, Spare]] = []  # (round, model), the oldest first
         self._largest = 0.0  # the largest of the parties' median losses
         self._failures = 0  # exchanges in a row in which most have failed
+        self.by_failures = False  # whether failures are why the newest model was called spoilt
+        self._aside: list[tuple[int, Spare]] = []  # the newest model, while an earlier one is tried
+        self.acquitted = False  # whether most fail with an earlier model, too
 
     def keep(self, number: int, model: Tensors) -> None:
         """Keeps a model before the next round changes it, unless one of the last rounds is kept.
@@ -42,19 +51,32 @@ class EarlierModels:
                 failed.
         """
         self._failures = self._failures + 1 if failed else 0
-        if self._failures >= FAILURES:
+        self.by_failures = self._failures >= FAILURES
+        if self.by_failures:
             self._failures = 0
-            return True
+            return not self.acquitted
         if not losses:
             return False
+        self._aside, self.acquitted = [], False
         loss = statistics.median_low(losses)
         if loss > max(TIMES * self._largest, LEAST_LOSS):
             return True
         self._largest = max(self._largest, loss)
         return False
 
-    def go_back(self) -> tuple[int, Tensors] | None:
-        """Gives the newest kept model and its round, and forgets it; None: there is none."""
+    def go_back(self, number: int, model: Tensors) -> tuple[int, Tensors] | None:
+        """Gives the model to take now, and its round; None: there is none.
+
+        Args:
+            number: How many rounds there have been.
+            model: The newest global model.
+        """
+        if self.by_failures and self._aside:
+            self.acquitted = True
+            return self._aside.pop()
+        if self.by_failures and self._models:
+            self._aside = [(number, Spare(flatten(model).tensors))]
+            return self._models[-1]
         return self._models.pop() if self._models else None
 
     def state(self) -> State:
@@ -63,6 +85,8 @@ class EarlierModels:
             "rounds": [number for number, _ in self._models],
             "models": [model for _, model in self._models],
             "largest": self._largest,
+            "aside": [list(model) for model in self._aside],
+            "acquitted": self.acquitted,
         }
 
     def load_state(self, state: State) -> None:
@@ -72,9 +96,20 @@ class EarlierModels:
             state: What `state` gave; empty in checkpoints of earlier versions.
         """
         saved = zip(state.get("rounds", []), state.get("models", []), strict=True)
-        self._models = [  # a model whose file was damaged has no tensors
-            (number, model if isinstance(model, Spare) else Spare(model))
-            for number, model in saved
-            if model
-        ]
+        self._models = _whole(saved)
+        self._aside = _whole(state.get("aside", []))
+        self.acquitted = bool(state.get("acquitted", False))
         self._largest = float(state.get("largest", 0.0))
+
+
+def _whole(saved: Iterable[Sequence[Any]]) -> list[tuple[int, Spare]]:
+    """Reads models and their rounds; a model whose file was damaged has no tensors.
+
+    Args:
+        saved: The rounds and the models.
+    """
+    return [
+        (int(number), model if isinstance(model, Spare) else Spare(model))
+        for number, model in saved
+        if model
+    ]

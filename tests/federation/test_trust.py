@@ -24,6 +24,7 @@ from ofcl.privacy import epsilon
 from ofcl.safeguards.bounds import Bounds
 from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.server import Server
+from ofcl.state import flatten, unflatten
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.update import Update
 from tests.support.federation import FEDERATION, SMALL, InProcess, hosted, member, members
@@ -96,6 +97,20 @@ def test_a_spoilt_model_is_gone_back_from():
     assert server.go_back() == 0
     assert held["w"] == 1  # requests that are still to be sent have it
     assert [earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
+
+
+def test_a_model_that_was_put_aside_is_taken_again_after_a_restart():
+    server = Server({"w": torch.ones(1)}, earlier=EarlierModels(), min_clients=1, previous=0.0)
+    server.aggregate([Update(0, {"w": torch.full((1,), 2.0)}, 1, {})])
+    assert [server.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
+    assert (server.go_back(), server.model["w"]) == (0, 1)
+    resumed = Server({"w": torch.zeros(1)}, earlier=EarlierModels(), min_clients=1, previous=0.0)
+    resumed.load_state(unflatten(*flatten(server.state())))
+    assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
+    assert (resumed.go_back(), resumed.model["w"]) == (1, 2)
+    assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False] * 3  # it was not that
+    assert not resumed.earlier.spoilt([0.1], False)  # somebody has learned with it
+    assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
 
 
 def test_a_party_that_is_let_in_again_learns(tmp_path):

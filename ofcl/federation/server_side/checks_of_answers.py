@@ -120,11 +120,16 @@ def make_watch(
         if not spoilt and not wanted:
             return
         wanted = False
-        rounds = server.go_back()
-        if rounds is None:
-            tell("warning: the global model may be spoilt, and no earlier one is kept")
+        rounds, earlier = server.go_back(), server.earlier
+        if earlier is not None and earlier.acquitted:
+            why = "as parties fail with an earlier one, too; their own logs say why"
+        elif earlier is not None and earlier.by_failures:
+            why = "as parties fail with it"
         else:
-            why = "as parties fail with it, or lose" if spoilt else "as you asked"
+            why = "as parties lose with it" if spoilt else "as you asked"
+        if rounds is None:
+            tell(f"warning: no earlier model is kept to which to go back, {why}")
+        else:
             tell(f"the global model is that of round {rounds} again, {why}")
 
     return watch
