@@ -1,4 +1,4 @@
-# The two commands of the README: `make demo` and `make test`. Each makes .venv when it is missing.
+# What is run here and by the workflows (CONTRIBUTING.md). Each target makes the environment it needs.
 PYTHON ?= python3
 FOLDER := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(FOLDER)
