@@ -39,7 +39,7 @@ FORTY = [
     Picture("report-desktop.png", 1280, 900),
     Picture("report-phone.png", 390, 844, dark=True),
 ]
-DEMO = [Picture("report-demo.png", 1280, 748, of="#cbr")]
+DEMO = [Picture("report-demo.png", 1280, 816, of="#cbr")]
 
 
 def take_pictures(page: Path, pictures: list[Picture]) -> None:
