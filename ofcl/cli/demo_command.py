@@ -50,5 +50,5 @@ def demo(
 
 
 def _first() -> str:
-    """What to do before the shell knows `ofcl`, if it does not: the demo was called by its path."""
+    """Says where `ofcl` is, if the shell does not know it: the demo was called by its path."""
     return "" if shutil.which("ofcl") else f" (with {Path(sys.executable).parent} on the path)"
