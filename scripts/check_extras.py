@@ -50,12 +50,15 @@ def make_base(folder: Path) -> Path:
 
 
 def needs_of(extra: str) -> list[str]:
-    """Lists what the wheel needs and what the extra needs, with the extras that it names."""
+    """Lists what the wheel needs and what the extra needs, with the extras that it names.
+
+    An extra may need a newer version of what the wheel needs: then only the extra's is listed.
+    """
     needs = list(PROJECT["dependencies"])
     for need in PROJECT["optional-dependencies"].get(extra, []):
         inner = re.fullmatch(r"ofcl\[(.+)\]", need)
         needs += needs_of(inner[1]) if inner else [need]
-    return list(dict.fromkeys(needs))
+    return list({re.split("[><=]", need)[0]: need for need in needs}.values())
 
 
 def install(environment: Path, wheel: Path, extra: str, lowest: bool) -> None:

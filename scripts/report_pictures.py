@@ -1,46 +1,78 @@
-"""Makes the pictures of a report in the docs: forty mixed runs, on a desktop and on a phone.
+"""Makes the pictures of reports in the docs: forty mixed runs, and the demo's methods.
 
-    python -m scripts.report_pictures FOLDER      # needs Chromium and playwright
+    python -m scripts.report_pictures FOLDER           # forty runs, on a desktop and on a phone
+    python -m scripts.report_pictures FOLDER --demo    # the demo with three seeds; some minutes
 
-The runs are real and small (`scripts/real_runs.py`). They and the page are left in FOLDER, the
-pictures are `docs/report-desktop.png` and `docs/report-phone.png`. `--copies N` makes no pictures,
-but copies of six other runs, with other seeds, until there are N: to measure how long
-`ofcl compare` and `ofcl report` take.
+They need Chromium and playwright. The runs are real and small (`scripts/real_runs.py`). They and
+the page are left in FOLDER, the pictures are in `docs/`. `--copies N` makes no pictures, but copies
+of six other runs, with other seeds, until there are N: to measure how long `ofcl compare` and
+`ofcl report` take.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-from itertools import count, cycle
+from itertools import count, cycle, product
 from pathlib import Path
+from typing import NamedTuple
 
+import ofcl
 from ofcl.report.page import as_html, make_report
 from scripts.real_runs import make_real_runs
 from tests.support.mixed_runs import change_settings, make_runs
 
 DOCS = Path(__file__).parents[1] / "docs"
-PICTURES = {"report-desktop.png": (1280, 900, "light"), "report-phone.png": (390, 844, "dark")}
-"""Width, height and colours of each picture."""
 
 
-def take_pictures(page: Path) -> None:
-    """Opens a page in Chromium, and saves what is seen of it first.
+class Picture(NamedTuple):
+    """A picture of what is seen of a page."""
+
+    name: str
+    width: int
+    height: int
+    dark: bool = False
+    of: str = "body"  # selects the element at the top of the picture
+
+
+FORTY = [
+    Picture("report-desktop.png", 1280, 900),
+    Picture("report-phone.png", 390, 844, dark=True),
+]
+DEMO = [Picture("report-demo.png", 1280, 816, of="#cbr")]
+
+
+def take_pictures(page: Path, pictures: list[Picture]) -> None:
+    """Opens a page in Chromium, and saves what is seen of it.
 
     Args:
         page: The page.
+        pictures: The pictures to take.
     """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"),
                                          args=["--no-sandbox"])  # fmt: skip
-        for name, (width, height, colours) in PICTURES.items():
-            opened = browser.new_page(viewport={"width": width, "height": height})
-            opened.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+        for picture in pictures:
+            size = {"width": picture.width, "height": picture.height}
+            opened = browser.new_page(viewport=size)
+            opened.emulate_media(color_scheme="dark" if picture.dark else "light")
             opened.goto(page.resolve().as_uri())
-            opened.screenshot(path=DOCS / name)
+            opened.eval_on_selector(picture.of, "element => element.scrollIntoView()")
+            opened.screenshot(path=DOCS / picture.name)
         browser.close()
+
+
+def make_demo_runs(runs: Path) -> None:
+    """Makes the runs of `ofcl demo` with the seeds 0, 1 and 2.
+
+    Args:
+        runs: Their folder.
+    """
+    for method, seed in product(("none", "er", "cbr", "bi"), range(3)):
+        out = runs / f"{method}-{seed}"
+        ofcl.run("fashion-mini", model="mlp", memory=200, method=method, seed=seed, out=out)
 
 
 def add_copies(runs: Path, wanted: int) -> None:
@@ -62,12 +94,15 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--copies", type=int)
+    parser.add_argument("--demo", action="store_true")
     chosen = parser.parse_args()
+    runs = chosen.folder / "runs"
     if chosen.copies:
-        make_runs(chosen.folder / "runs", chosen.folder / "registry")
-        add_copies(chosen.folder / "runs", chosen.copies)
+        make_runs(runs, chosen.folder / "registry")
+        add_copies(runs, chosen.copies)
     else:
-        make_real_runs(chosen.folder / "runs")
+        make, pictures = (make_demo_runs, DEMO) if chosen.demo else (make_real_runs, FORTY)
+        make(runs)
         page = chosen.folder / "report.html"
-        page.write_text(as_html(make_report([chosen.folder / "runs"])), encoding="utf-8")
-        take_pictures(page)
+        page.write_text(as_html(make_report([runs])), encoding="utf-8")
+        take_pictures(page, pictures)

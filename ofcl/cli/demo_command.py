@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -36,7 +38,7 @@ def demo(
     lines, _ = compare([folder])
     print_comparison(out_console, lines)
     out_console.print(
-        "\nNext, for example (with .venv/bin on the path: source .venv/bin/activate):\n"
+        f"\nNext, for example{_first()}:\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"
         "  ofcl run demo --method loss --set label_noise=0.2\n"
         f"  ofcl evaluate {folder / 'cbr'} --page evaluation.html\n"
@@ -45,3 +47,8 @@ def demo(
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _first() -> str:
+    """Says where `ofcl` is, if the shell does not know it: the demo was called by its path."""
+    return "" if shutil.which("ofcl") else f" (with {Path(sys.executable).parent} on the path)"

@@ -42,11 +42,24 @@ def label(page):
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)
+@pytest.mark.parametrize("page", [*PAGES_FOR_DEVELOPERS, ROOT / "CHANGELOG.md"], ids=label)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith("http") and target != "settings.md":  # written for the site
             assert (page.parent / target).exists(), target
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_anchors_in_links_are_headings(name):
+    """Within docs/, `make docs` sees to it."""
+    for target, anchor in re.findall(r"\]\(([\w/]+\.md)#([^)]*)\)", (ROOT / name).read_text()):
+        assert anchor in anchors(ROOT / target), (target, anchor)
 
 
 @pytest.mark.parametrize("page", PAGES_FOR_DEVELOPERS, ids=label)

@@ -75,13 +75,13 @@ def _lines(kind: str | None, data: bytes) -> Iterator[dict[str, Any]]:
 
 def _parquet(data: bytes, columns: tuple[str, ...], most: int) -> Iterator[dict[str, Any]]:
     """Yields the rows of a Parquet file, which a process of its own reads."""
-    if importlib.util.find_spec("pyarrow") is None:
-        raise OfclError("this service reads no Parquet files: pyarrow is not installed")
     if sys.platform != "linux":
         raise OfclError(
             "this service reads no Parquet files: only Linux can limit the memory of their reader, "
             "and a small file may unpack to any size. Send CSV or lines of JSON"
         )
+    if importlib.util.find_spec("pyarrow") is None:
+        raise OfclError("this service reads no Parquet files: pyarrow is not installed")
     command = [sys.executable, "-I", parquet_child.__file__, json.dumps(columns), str(most)]
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
     try:
