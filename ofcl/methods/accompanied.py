@@ -30,6 +30,11 @@ class Accompanied:
         self.complete = True  # whether `alone` has learned every mini-batch of the client
 
     @property
+    def learner(self) -> Learner:
+        """The client's learner."""
+        return self._learner
+
+    @property
     def model(self) -> nn.Module:
         """The client's model."""
         return self._learner.model

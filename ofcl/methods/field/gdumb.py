@@ -87,6 +87,11 @@ class GDumb:
         self._optimizer = self._make_optimizer()
         self._captured = Captured(self._step, self._device, capture=self._capture)
 
+    @property
+    def replays(self) -> bool:
+        """Whether a GPU replays the gradient steps from a graph."""
+        return self._captured.replays
+
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Offers a mini-batch to the memory, and tests it; the model does not change.
 
