@@ -9,7 +9,8 @@
     resolve           settings in which nothing is left to be found out
     chosen_method     the method that the settings name
     fitting           settings that are chosen for the data: network, steps, rounds
-    describe_backbone a line about a pretrained model: what travels, how it learns
+    describe_backbone a line about a pretrained model: what of it learns and travels
+    step_path         how gradient steps are computed: captured, stacked or plain
     start             what a run takes over from an earlier one, or from a model
     going_on          reads a start by its path: `start_from_run`, `start_from_bundle`
     inheritance       settings that a run takes over, and those that must be the same

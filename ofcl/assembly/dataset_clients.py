@@ -21,6 +21,7 @@ from ofcl.assembly.make_server import build_server
 from ofcl.assembly.participants import Participants, form_of
 from ofcl.assembly.resolve import find_device, resolve, resolve_alone
 from ofcl.assembly.start import Start
+from ofcl.assembly.step_path import find_step_path
 from ofcl.assembly.take_over import relabelled, take_over
 from ofcl.assembly.unused_settings import find_unused
 from ofcl.client import Client
@@ -84,6 +85,7 @@ def dataset_participants(
         clients=[] if elsewhere else [make(number) for number in range(len(shares))],
         server=server,
         backbone=describe_backbone(settings, server),
+        steps=find_step_path([make(0).learner]) if elsewhere else None,
         vocabulary=Vocabulary(dataset.labels),
         fitted=describe_fit(asked, settings),
         warnings=warnings,

@@ -1,18 +1,16 @@
-"""One line about a pretrained model when a run begins: what travels, how its steps are taken."""
+"""One line about a pretrained model when a run begins: what of it learns and travels."""
 
 from __future__ import annotations
-
-import torch
 
 from ofcl.models.backbone import find_bytes
 from ofcl.pretrained.backbone_names import parse_backbone
 from ofcl.server import Server
-from ofcl.settings.schema import NAMES, Settings
+from ofcl.settings.schema import Settings
 from ofcl.state import nbytes
 
 
 def describe_backbone(settings: Settings, server: Server) -> str:
-    """Describes how a pretrained model learns; empty for other models.
+    """Describes what of a pretrained model learns; empty for other models.
 
     Args:
         settings: The run's settings, resolved.
@@ -24,17 +22,8 @@ def describe_backbone(settings: Settings, server: Server) -> str:
     name = parse_backbone(settings.model).name
     return (
         f"{name} ({settings.backbone[:16]}), tune = {settings.tune}: {_size(nbytes(server.model))} "
-        f"travel, of a network of {_size(whole)}; {_steps(settings)}"
+        f"travel, of a network of {_size(whole)}"
     )
-
-
-def _steps(settings: Settings) -> str:
-    """Says how gradient steps are taken."""
-    if torch.device(settings.device).type != "cuda":
-        return "gradient steps in float32, each by itself"
-    if settings.recompute or settings.optimizer not in NAMES["optimizer"]:
-        return f"gradient steps in {settings.precision}, each by itself"
-    return f"gradient steps in {settings.precision}, replayed from captured graphs"
 
 
 def _size(count: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ofcl.assembly.start import Start
+from ofcl.assembly.step_path import StepPath
 from ofcl.client import Client
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Pattern
@@ -37,7 +38,9 @@ class Participants:
         agreed: Facts that the server has agreed on with the parties of a federation, for a
             checkpoint; empty without parties.
         fitted: The settings that were chosen for the data, in a line; empty: none was.
-        backbone: How a pretrained model learns, in a line; empty: the model is not pretrained.
+        backbone: What of a pretrained model learns, in a line; empty: it is not pretrained.
+        steps: How the clients compute their gradient steps; None: not known here, as parties do so
+            on machines of their own.
         start: What the run goes on from; None: it begins anew.
         events: Events of earlier runs that count in this one too.
         remarks: Gives lines for the user when the run has ended.
@@ -58,6 +61,7 @@ class Participants:
     agreed: State = field(default_factory=dict)
     fitted: str = ""
     backbone: str = ""
+    steps: StepPath | None = None
     start: Start | None = None
     events: list[Event] = field(default_factory=list)
     remarks: Callable[[], list[str]] = list

@@ -19,6 +19,7 @@ from ofcl.assembly.make_server import build_coded_models
 from ofcl.assembly.participants import Participants
 from ofcl.assembly.replaying import Replay
 from ofcl.assembly.start import Start
+from ofcl.assembly.step_path import find_step_path
 from ofcl.assembly.stream_clients import TestSamples, stream_participants
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.iterator_feed import Items
@@ -125,6 +126,9 @@ class LocalStage:
             )
         settings = participants.settings
         begun = [client.learned > 0 for client in participants.clients]  # in an earlier run
+        apart = self.replay is not None and self.replay.apart
+        learners = [client.learner for client in participants.clients]
+        participants.steps = find_step_path(learners[:1] if apart else learners)
         engine = LocalEngine(
             participants.clients,
             starts=[0 if awake else k * settings.stagger for k, awake in enumerate(begun)],
@@ -133,7 +137,7 @@ class LocalStage:
             events=participants.events,
             speeds=settings.speeds,
             arrivals=self.replay.arrivals if self.replay is not None else (),
-            apart=self.replay is not None and self.replay.apart,
+            apart=apart,
         )
         return Prepared(participants, engine)
 

@@ -86,7 +86,7 @@ class View(Protocol):
 
 
 class Bar:
-    """Shows a run as a bar with task, loss, rounds and the time left.
+    """Shows a run as a bar with task, loss, rounds, how steps are computed, and the time left.
 
     Args:
         run: The run.
@@ -97,6 +97,8 @@ class Bar:
     def __init__(self, run: Run, name: str, progress: Progress) -> None:
         self._tally, self._name, self._progress = Tally(run), name, progress
         self._endless = run.batches is None
+        steps = run.participants.steps
+        self._path = f"  {steps.path}" if steps is not None else ""
         done = self._tally.batches
         self._row = progress.add_task(name, total=run.batches, completed=done)
 
@@ -109,11 +111,11 @@ class Bar:
         self._tally.add(event)
         tally = self._tally
         if self._endless:
-            text = f"{self._name:<5} {_live_words(tally)}"
+            text = f"{self._name:<5} {_live_words(tally)}{self._path}"
         else:
             text = (
                 f"{self._name:<5} task {tally.task + 1}/{tally.tasks}  loss {tally.loss:.2f}  "
-                f"rounds {tally.rounds}"
+                f"rounds {tally.rounds}{self._path}"
             )
         if isinstance(event, Halted):
             line = printable(halted_words(event))

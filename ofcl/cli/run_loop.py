@@ -29,6 +29,8 @@ def drive(started: Run, quiet: bool, track: Sequence[str] = ()) -> Result:
         err_console.print(f"chosen for the data: {started.fitted}", highlight=False)
     if (line := started.participants.backbone) and not quiet:
         err_console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if (steps := started.participants.steps) is not None and not quiet:
+        err_console.print(steps.in_words(), highlight=False, markup=False, soft_wrap=True)
     for warning in started.warnings:
         warn(warning)
     with (

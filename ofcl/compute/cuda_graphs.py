@@ -100,6 +100,11 @@ class Captured:
         recording.graph.replay()
         return recording.output.clone()
 
+    @property
+    def replays(self) -> bool:
+        """Whether calls are captured and replayed; otherwise the function runs as it is written."""
+        return self._capture and self._device.type == "cuda"
+
     def forget(self) -> None:
         """Deletes all graphs, so that the next calls capture new ones."""
         self._calls.clear()

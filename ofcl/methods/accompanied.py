@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.methods.learner import Learner
+from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.state import State, Tensors
 
 
@@ -27,6 +28,11 @@ class Accompanied:
         self._learner, self._alone = learner, alone
         self.memory, self.penalty = learner.memory, learner.penalty
         self.complete = True  # whether `alone` has learned every mini-batch of the client
+
+    @property
+    def learner(self) -> Learner:
+        """The client's learner."""
+        return self._learner
 
     @property
     def model(self) -> nn.Module:
@@ -107,7 +113,7 @@ class Accompanied:
         """Returns the state of both, for a checkpoint; that of the second has its model too."""
         state = self._learner.state()
         if self.complete:
-            state["alone"] = {"model": self._alone.model.state_dict(), **self._alone.state()}
+            state["alone"] = {"model": saved_state(self._alone.model), **self._alone.state()}
         return state
 
     def load_state(self, state: State) -> None:
@@ -122,5 +128,5 @@ class Accompanied:
         self._learner.load_state(state)
         self.complete = "alone" in state
         if self.complete:
-            self._alone.model.load_state_dict(state["alone"]["model"])
+            load_saved(self._alone.model, state["alone"]["model"])
             self._alone.load_state(state["alone"])

@@ -107,6 +107,17 @@ class Replay:
         changes = self.augment if drawn else None
         self._draws = Draws(changes, self.generator, drawn) if changes else None
 
+    @property
+    def replays(self) -> bool:
+        """Whether a GPU replays the gradient steps from a graph."""
+        return self._captured.replays
+
+    @property
+    def computes_in(self) -> str:
+        """The precision of the network in gradient steps, on the device where it is."""
+        precision = self.precision if self._device.type == "cuda" else torch.float32
+        return str(precision).removeprefix("torch.")
+
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Learns a mini-batch together with replayed samples, and offers it to the memory.
 

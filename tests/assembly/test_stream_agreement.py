@@ -148,6 +148,28 @@ def test_a_client_that_comes_late_takes_what_the_others_have_agreed_on(tmp_path)
     assert learned == {0, 1}
 
 
+def test_a_resumed_run_does_not_say_again_when_learning_begins(tmp_path):
+    write(tmp_path / "ward-0", seed=0)
+    write(tmp_path / "ward-1", seed=1, rows=10)  # fewer than the window: they are waited for
+    told = []
+
+    def said(run):
+        lines, told[:] = [*told, *run.warnings], []
+        return sum("learning begins when 20 rows of each client" in line for line in lines)
+
+    values = made(tmp_path, patience=0.1, idle=0.5)
+    run = Run(values, out=tmp_path / "run", tell=told.append)
+    assert said(run) == 1
+    events = iter(run)
+    next(event for event in events if isinstance(event, Learned))
+    run.save()
+    events.close()
+    resumed = Run.resume(tmp_path / "run", tell=told.append)
+    assert said(resumed) == 0
+    list(resumed)
+    assert said(resumed) == 0
+
+
 def test_lines_of_json_may_have_gaps_and_words(tmp_path, monkeypatch):
     rows = [{"a": n if n % 4 else None, "b": "xy"[n % 2], "y": "uv"[n % 2]} for n in range(30)]
     rows[9]["b"] = ""

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ofcl import load_dataset
 from tests.support.commands import Command, in_one_process, ofcl
 
 pytestmark = in_one_process
@@ -158,6 +159,20 @@ def test_version_and_help():
     code, out, _ = ofcl("run", "--help")
     assert code == 0
     assert "--aggregation" in out
+
+
+def test_a_limit_shortens_learning_alone_and_its_help_says_so(runs):
+    events = [
+        json.loads(line) for line in (runs / "er-0" / "events.jsonl").read_text().splitlines()
+    ]
+    learned = sum(event["batches"] for event in events if event["event"] == "learned")
+    assert learned == 6 * 5 * 2  # tasks, clients
+    last = [e["test"] for e in events if e["event"] == "evaluated" and e["task"] == 4]
+    tested = sum(row[2] for tasks in last for rows in tasks for row in rows)
+    assert tested == len(load_dataset("digits").y_test)
+    help_of_limit = " ".join(ofcl("run", "--help")[1].replace("│", " ").split())
+    assert "Tests are whole: A stays comparable" in help_of_limit
+    assert "--set test_per_class=N" in help_of_limit
 
 
 def test_several_seeds_are_like_separate_runs(tmp_path):

@@ -15,39 +15,20 @@ from ofcl.pretrained.tokens import find_tokeniser, tokenise
 from ofcl.pretrained.tuning import Tuning
 from ofcl.uncertainty.perturbations import MaskedCopies
 from ofcl.update import travelling
+from tests.support.tiny_encoder import write_encoder, write_texts
 
 if any(importlib.util.find_spec(name) is None for name in ("transformers", "peft")):
     pytest.skip("needs transformers and peft", allow_module_level=True)
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "a", "is"]
-
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Writes a tiny BERT of random weights, and returns its name for settings."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("encoder") / "tiny-bert"
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(WORDS))
-    how = BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=12,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        BertModel(how).save_pretrained(folder)
-    BertTokenizerFast(vocab={word: n for n, word in enumerate(WORDS)}).save_pretrained(folder)
-    return f"hf:{folder}"
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    words = ("red", "green", "blue", "a")
-    lines = [f"{'is ' * (n % 3)}{words[n % 4]} {words[n % 4]},{words[n % 4]}" for n in range(48)]
-    path = tmp_path / "texts.csv"
-    path.write_text("text,label\n" + "\n".join(lines) + "\n")
-    return path
+    return write_texts(tmp_path / "texts.csv")
 
 
 def settings(encoder: str, **more: object) -> dict[str, object]:

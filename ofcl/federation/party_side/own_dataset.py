@@ -13,6 +13,7 @@ from ofcl.assembly.checks import check_run, check_settings, find_oddities
 from ofcl.assembly.dealing import build_reading, deal
 from ofcl.assembly.make_client import build_dataset_client
 from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.step_path import find_step_path
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import AssignedVocabulary, Vocabulary
 from ofcl.data.loading import read_raw
@@ -105,6 +106,7 @@ class OwnDataset:
         client = build_dataset_client(
             settings, dataset, number, own_share, classes=terms.base, accompanied=accompanied
         )
+        self._tell(find_step_path([client.learner]).in_words())
         return OwnClient(client, settings, lambda: _normalised(dataset.sample_form, terms))
 
 

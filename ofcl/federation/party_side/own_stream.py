@@ -14,6 +14,7 @@ import numpy as np
 from ofcl.assembly.checks import check_run, check_settings
 from ofcl.assembly.make_client import build_live_client, build_live_stream
 from ofcl.assembly.resolve import find_device, resolve
+from ofcl.assembly.step_path import find_step_path
 from ofcl.assembly.stream_agreement import settle
 from ofcl.assembly.stream_clients import (
     form_of_streams,
@@ -169,6 +170,7 @@ class OwnStream:
             samples()  # raises errors of the test samples now, not at the end of a task
         test = tests_of(samples, stream, vocabulary)
         client = build_live_client(settings, dataset, number, stream, test, accompanied=accompanied)
+        self._tell(find_step_path([client.learner]).in_words())
         return OwnClient(
             client, settings, lambda: form_of_streams(settings, [stream], self._pattern)
         )

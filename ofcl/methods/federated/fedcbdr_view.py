@@ -15,7 +15,6 @@ mean of this share: so all classes have the same room in all memories together.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Literal
 
@@ -30,6 +29,7 @@ from ofcl.memory.memory import Memory
 from ofcl.memory.policy import Policy
 from ofcl.methods.parts import PolicyParts
 from ofcl.models.head import grow_head
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State
 
 LEAST = 1e-4  # eigenvalues of G below this share of the largest count as zero
@@ -93,8 +93,8 @@ class GlobalView:
 
     def __init__(self, model: nn.Module) -> None:
         self._learning = model
-        self.model = copy.deepcopy(model).eval()  # the last global model
-        self._scoring = copy.deepcopy(model).eval()  # the global model that the view is of
+        self.model = copy_model(model).eval()  # the last global model
+        self._scoring = copy_model(model).eval()  # the global model that the view is of
         self._gram = torch.empty(0)  # of all clients; empty: there is no view yet
         self._weights: dict[int, float] = {}  # of classes; those that are missing have 1
 
@@ -137,8 +137,8 @@ class GlobalView:
             own: The share of each class in the client's samples (classes,), as it has told it.
             mean: The mean of what all clients have told (classes,).
         """
-        self._scoring.load_state_dict(self.model.state_dict())
-        self.model.load_state_dict(self._learning.state_dict())
+        load_saved(self._scoring, saved_state(self.model))
+        load_saved(self.model, saved_state(self._learning))
         told = bool(gram.diagonal().sum() > 0)
         self._gram = gram.clone() if told else torch.empty(0)
         pairs = enumerate(zip(own.tolist(), mean.tolist(), strict=True))
@@ -168,8 +168,8 @@ class GlobalView:
     def state(self) -> State:
         """Returns the view and the copies of the model, for a checkpoint."""
         return {
-            "model": self.model.state_dict(),
-            "scoring": self._scoring.state_dict(),
+            "model": saved_state(self.model),
+            "scoring": saved_state(self._scoring),
             "gram": self._gram,
             "weights": [[c, weight] for c, weight in self._weights.items()],
         }
@@ -180,8 +180,8 @@ class GlobalView:
         Args:
             state: The state.
         """
-        self.model.load_state_dict(state["model"])
-        self._scoring.load_state_dict(state["scoring"])
+        load_saved(self.model, state["model"])
+        load_saved(self._scoring, state["scoring"])
         self._gram = state["gram"].to(next(self.model.parameters()).device)
         self._weights = {int(c): float(weight) for c, weight in state["weights"]}
 

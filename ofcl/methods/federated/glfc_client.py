@@ -13,8 +13,6 @@ can be reconstructed has left its client.
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +21,7 @@ from ofcl.methods.federated.glfc_losses import compensation_loss, mean_entropy, 
 from ofcl.methods.learner import Learner
 from ofcl.methods.parts import LearnerParts
 from ofcl.models.head import grow_head, outputs, with_zeros
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State, Tensors
 
 RISE = 1.2  # of the entropy, as in the paper
@@ -39,8 +38,8 @@ class GLFC:
     def __init__(self, model: nn.Module, rise: float = RISE) -> None:
         device = next(model.parameters()).device
         self._model, self._rise = model, rise
-        self._last = copy.deepcopy(model).eval().requires_grad_(False)  # the last global model
-        self._old_model = copy.deepcopy(model).eval().requires_grad_(False)
+        self._last = copy_model(model).eval().requires_grad_(False)  # the last global model
+        self._old_model = copy_model(model).eval().requires_grad_(False)
         # Tensors that stay where they are, so that captured steps see them change.
         self._old, self._seen = (
             torch.zeros(outputs(model), dtype=torch.bool, device=device) for _ in range(2)
@@ -96,7 +95,7 @@ class GLFC:
     def _turn(self) -> None:
         """Makes all classes so far old ones, and the last global model the old model."""
         self._old.copy_(self._seen)
-        self._old_model.load_state_dict(self._last.state_dict())
+        load_saved(self._old_model, saved_state(self._last))
 
     def grow(self, classes: int, seed: int) -> None:
         """Adds outputs for new classes to the copies of the model.
@@ -118,7 +117,7 @@ class GLFC:
         Args:
             global_model: Not used: with `mixing`, the client goes on from a mixture.
         """
-        self._last.load_state_dict(self._model.state_dict())
+        load_saved(self._last, saved_state(self._model))
         self._after_round = True
 
     def end_task(self) -> None:
@@ -127,8 +126,8 @@ class GLFC:
     def state(self) -> State:
         """Returns the copies of the model, the classes and the entropy, for a checkpoint."""
         return {
-            "last": self._last.state_dict(),
-            "old_model": self._old_model.state_dict(),
+            "last": saved_state(self._last),
+            "old_model": saved_state(self._old_model),
             "old": self._old,
             "seen": self._seen,
             "current": self._current,
@@ -143,8 +142,8 @@ class GLFC:
         Args:
             state: The state.
         """
-        self._last.load_state_dict(state["last"])
-        self._old_model.load_state_dict(state["old_model"])
+        load_saved(self._last, state["last"])
+        load_saved(self._old_model, state["old_model"])
         self._old.copy_(state["old"])
         self._seen.copy_(state["seen"])
         self._current = state["current"].clone()

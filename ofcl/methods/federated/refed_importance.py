@@ -15,7 +15,6 @@ measured by the same ones.
 
 from __future__ import annotations
 
-import copy
 from typing import Literal
 
 import torch
@@ -27,6 +26,7 @@ from ofcl.memory.policy import Policy
 from ofcl.methods.federated.gradient_norms import gradient_norms
 from ofcl.methods.parts import PolicyParts
 from ofcl.models.head import BIAS, WEIGHT, grow_head, grown
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State, Tensors, copied
 
 
@@ -43,7 +43,7 @@ class Importance:
     frozen = True  # the gradient steps of the client's model do not change importances
 
     def __init__(self, model: nn.Module, lr: float, steps: int = 5, share: float = 0.5) -> None:
-        self._learning, self._model = model, copy.deepcopy(model).eval()
+        self._learning, self._model = model, copy_model(model).eval()
         self._lr, self._steps, self._pull = lr, steps, (1 - share) / (2 * share)
         self._way: list[Tensors] = []  # the personalised model before each step; []: not made yet
 
@@ -125,12 +125,12 @@ class Importance:
                 do.
         """
         if when == "after-round":
-            self._model.load_state_dict(self._learning.state_dict())
+            load_saved(self._model, saved_state(self._learning))
             self._way = []
 
     def state(self) -> State:
         """Returns the last global model and the models along the way, for a checkpoint."""
-        return {"model": self._model.state_dict(), "way": [dict(v) for v in self._way]}
+        return {"model": saved_state(self._model), "way": [dict(v) for v in self._way]}
 
     def load_state(self, state: State) -> None:
         """Restores what `state` returned.
@@ -139,7 +139,7 @@ class Importance:
             state: The state.
         """
         device = next(self._model.parameters()).device
-        self._model.load_state_dict(state["model"])
+        load_saved(self._model, state["model"])
         self._way = [{name: t.to(device) for name, t in v.items()} for v in state["way"]]
 
 

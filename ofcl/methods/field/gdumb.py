@@ -25,6 +25,7 @@ from ofcl.methods.losses import Loss
 from ofcl.methods.parts import LearnerParts
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.head import grow_head, grown, outputs
+from ofcl.pretrained.referred import saved_state
 from ofcl.state import State, Tensors
 from ofcl.uncertainty.change import Change
 
@@ -76,7 +77,7 @@ class GDumb:
         self.penalty: ProximalTerm | None = None
         self._make_optimizer, self._loss, self._epochs = make_optimizer, loss, epochs
         self._generator, self._augment, self._capture = generator, augment, capture
-        self._initial = {name: value.clone() for name, value in model.state_dict().items()}
+        self._initial = {name: value.clone() for name, value in saved_state(model).items()}
         self._device = next(model.parameters()).device
         self._rate = torch.ones((), device=self._device)
         self._begin()
@@ -85,6 +86,11 @@ class GDumb:
         """Makes a new optimiser; steps that were captured with the old one are forgotten."""
         self._optimizer = self._make_optimizer()
         self._captured = Captured(self._step, self._device, capture=self._capture)
+
+    @property
+    def replays(self) -> bool:
+        """Whether a GPU replays the gradient steps from a graph."""
+        return self._captured.replays
 
     def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
         """Offers a mini-batch to the memory, and tests it; the model does not change.
@@ -105,7 +111,7 @@ class GDumb:
 
     def before_test(self) -> None:
         """Learns the memory's samples, from the initial weights."""
-        own = self.model.state_dict()
+        own = saved_state(self.model)
         copy_all(list(own.values()), [self._initial[name] for name in own])
         self._begin()
         n = len(self._memory)

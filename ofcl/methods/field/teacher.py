@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
 from ofcl.compute.foreach import copy_all
 from ofcl.methods.parts import Moment
 from ofcl.models.head import grow_head, outputs
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State, Tensors
 
 
@@ -29,7 +28,7 @@ class Teacher:
         self._learning, self._moment = model, moment
         self._device = next(model.parameters()).device
         self._teaching, self._latest = (
-            copy.deepcopy(model).eval().requires_grad_(False) for _ in range(2)
+            copy_model(model).eval().requires_grad_(False) for _ in range(2)
         )
         self.known = torch.zeros(outputs(model), dtype=torch.bool, device=self._device)
         self._seen = torch.zeros(outputs(model), dtype=torch.bool)
@@ -99,8 +98,8 @@ class Teacher:
     def state(self) -> State:
         """Returns both copies and what they know, for a checkpoint."""
         return {
-            "teaching": self._teaching.state_dict(),
-            "latest": self._latest.state_dict(),
+            "teaching": saved_state(self._teaching),
+            "latest": saved_state(self._latest),
             "known": self.known,
             "seen": self._seen,
             "ended": self._ended,
@@ -109,8 +108,8 @@ class Teacher:
 
     def load_state(self, state: State) -> None:
         """Restores the teacher from what `state` returned."""
-        self._teaching.load_state_dict(state["teaching"])
-        self._latest.load_state_dict(state["latest"])
+        load_saved(self._teaching, state["teaching"])
+        load_saved(self._latest, state["latest"])
         self.known.copy_(state["known"])
         self._seen = state["seen"].clone()
         self._ended, self._met = bool(state["ended"]), bool(state["met"])
@@ -119,5 +118,5 @@ class Teacher:
 @torch.no_grad()
 def _copy(source: nn.Module, into: nn.Module) -> None:
     """Copies the tensors of a model into another one, which keeps its tensors where they are."""
-    own, other = into.state_dict(), source.state_dict()
+    own, other = saved_state(into), saved_state(source)
     copy_all(list(own.values()), [other[name] for name in own])

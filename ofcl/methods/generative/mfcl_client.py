@@ -12,7 +12,6 @@ loss is
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from ofcl.methods.losses import among, members
 from ofcl.methods.parts import GenerativeParts
 from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.generators import NOISE, ImageGenerator
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 from ofcl.uncertainty.change import Change
 
@@ -99,7 +99,7 @@ class MFCL:
         self.steps, self.synthetic, self.augment, self.penalty = steps, synthetic, augment, penalty
         self._current: list[int] = []  # classes of the current task
         self._teacher = Teacher(
-            copy.deepcopy(model).eval().requires_grad_(False),
+            copy_model(model).eval().requires_grad_(False),
             image_generator.eval().requires_grad_(False),
             torch.empty(0, dtype=torch.long),
         )
@@ -210,7 +210,7 @@ class MFCL:
             "old": teacher.old,
             "now": self._current,
             "anchor": self.penalty.state() if self.penalty is not None else [],
-            "teacher": teacher.model.state_dict() if len(teacher.old) else {},
+            "teacher": saved_state(teacher.model) if len(teacher.old) else {},
             "images": teacher.generator.state_dict() if len(teacher.old) else {},
         }
 
@@ -223,7 +223,7 @@ class MFCL:
         if self.penalty is not None:
             self.penalty.load_state(state["anchor"])
         if state["teacher"]:
-            self._teacher.model.load_state_dict(state["teacher"])
+            load_saved(self._teacher.model, state["teacher"])
             self._teacher.generator.load_state_dict(state["images"])
 
 

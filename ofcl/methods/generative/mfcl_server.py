@@ -16,6 +16,7 @@ from ofcl.methods.generative.mfcl_generator import build_image_generator
 from ofcl.methods.generative.mfcl_losses import Labels, generator_loss
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import NOISE, ImageGenerator
+from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
@@ -132,7 +133,7 @@ class MFCLServer:
         """Returns the generator, the model, the classes and the random state, for a checkpoint."""
         return {
             "images": self._images.state_dict(),
-            "model": self._model.state_dict(),
+            "model": saved_state(self._model),
             "seen": self._seen,
             "generator": self._generator.get_state(),
         }
@@ -140,7 +141,7 @@ class MFCLServer:
     def load_state(self, state: State) -> None:
         """Restores the server part from what `state` returned."""
         self._images.load_state_dict(state["images"])
-        self._model.load_state_dict(state["model"])
+        load_saved(self._model, state["model"])
         self._seen = list(state["seen"])
         self._generator.set_state(state["generator"])
 

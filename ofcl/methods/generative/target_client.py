@@ -11,7 +11,6 @@ part: neither term could raise them again against those of old classes.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -29,6 +28,7 @@ from ofcl.methods.learner import measured
 from ofcl.methods.losses import among, members
 from ofcl.methods.parts import GenerativeParts
 from ofcl.methods.proximal import ProximalTerm
+from ofcl.pretrained.referred import copy_model, load_saved, saved_state
 from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
 from ofcl.uncertainty.change import Change
 
@@ -68,7 +68,7 @@ class TARGET:
         self.steps, self.synthetic, self.augment = steps, synthetic, augment
         self.distillation = distillation
         self.penalty: ProximalTerm | None = None
-        self._teacher = copy.deepcopy(model).eval().requires_grad_(False)
+        self._teacher = copy_model(model).eval().requires_grad_(False)
         self._current: list[int] = []  # classes of the current task
         self._old = torch.empty(0, dtype=torch.long)  # classes of past tasks
         self._images = torch.empty(0, dtype=torch.uint8)  # that the server has made
@@ -173,7 +173,7 @@ class TARGET:
             "old": self._old,
             "now": self._current,
             "anchor": self.penalty.state() if self.penalty is not None else [],
-            "teacher": self._teacher.state_dict() if len(self._images) else {},
+            "teacher": saved_state(self._teacher) if len(self._images) else {},
         }
 
     def load_state(self, state: State) -> None:
@@ -185,7 +185,7 @@ class TARGET:
         if self.penalty is not None:
             self.penalty.load_state(state["anchor"])
         if state["teacher"]:
-            self._teacher.load_state_dict(state["teacher"])
+            load_saved(self._teacher, state["teacher"])
 
 
 def client(parts: GenerativeParts) -> TARGET:

@@ -16,6 +16,7 @@ from ofcl.methods.generative.mfcl_generator import build_image_generator
 from ofcl.methods.generative.target_synthesis import STEPS, Synthesis
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import ImageGenerator
+from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.state import State, Tensors
 from ofcl.update import Update
 
@@ -123,14 +124,14 @@ class TARGETServer:
         return {
             "seen": self._seen,
             "made": self._made,
-            "teacher": self._teacher.state_dict(),
+            "teacher": saved_state(self._teacher),
             "generator": self._generator.get_state(),
         }
 
     def load_state(self, state: State) -> None:
         """Restores the server part from what `state` returned."""
         self._seen, self._made = list(state["seen"]), state["made"]
-        self._teacher.load_state_dict(state["teacher"])
+        load_saved(self._teacher, state["teacher"])
         self._generator.set_state(state["generator"])
 
 
