@@ -21,7 +21,7 @@ class EarlierModels:
 
     Where parties fail, the model need not be the reason: their policies may refuse the run, or a
     network between them and their data be down. So the newest model is put aside, and if most fail
-    with an earlier one, too, before anybody has learned with it, the newest is taken again.
+    with all earlier ones, too, before anybody has learned, the newest is taken again.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,8 @@ class EarlierModels:
         self._failures = 0  # exchanges in a row in which most have failed
         self.by_failures = False  # whether failures are why the newest model was called spoilt
         self._aside: list[tuple[int, Spare]] = []  # the newest model, while an earlier one is tried
-        self.acquitted = False  # whether most fail with an earlier model, too
+        self._tried = 0  # how many earlier models are tried, the newest of them first
+        self.acquitted = False  # whether most fail with all earlier models, too
 
     def keep(self, number: int, model: Tensors) -> None:
         """Keeps a model before the next round changes it, unless one of the last rounds is kept.
@@ -50,14 +51,15 @@ class EarlierModels:
             failed: Whether no party has answered, and most parties of the federation say that they
                 failed.
         """
-        self._failures = self._failures + 1 if failed else 0
+        # Who has failed is asked again only after some seconds: exchanges between say nothing.
+        self._failures = self._failures + 1 if failed else 0 if losses else self._failures
         self.by_failures = self._failures >= FAILURES
         if self.by_failures:
             self._failures = 0
             return not self.acquitted
         if not losses:
             return False
-        self._aside, self.acquitted = [], False
+        self._aside, self._tried, self.acquitted = [], 0, False
         loss = statistics.median_low(losses)
         if loss > max(TIMES * self._largest, LEAST_LOSS):
             return True
@@ -71,13 +73,16 @@ class EarlierModels:
             number: How many rounds there have been.
             model: The newest global model.
         """
-        if self.by_failures and self._aside:
-            self.acquitted = True
-            return self._aside.pop()
-        if self.by_failures and self._models:
-            self._aside = [(number, Spare(flatten(model).tensors))]
-            return self._models[-1]
-        return self._models.pop() if self._models else None
+        if not self._models:
+            return None
+        if not self.by_failures:
+            return self._models.pop()
+        self._aside = self._aside or [(number, Spare(flatten(model).tensors))]
+        if self._tried < len(self._models):
+            self._tried += 1
+            return self._models[-self._tried]
+        self._tried, self.acquitted = 0, True
+        return self._aside.pop()
 
     def state(self) -> State:
         """Gives the kept models, for a checkpoint."""
@@ -86,6 +91,7 @@ class EarlierModels:
             "models": [model for _, model in self._models],
             "largest": self._largest,
             "aside": [list(model) for model in self._aside],
+            "tried": self._tried,
             "acquitted": self.acquitted,
         }
 
@@ -98,6 +104,7 @@ class EarlierModels:
         saved = zip(state.get("rounds", []), state.get("models", []), strict=True)
         self._models = _whole(saved)
         self._aside = _whole(state.get("aside", []))
+        self._tried = min(int(state.get("tried", 0)), len(self._models))
         self.acquitted = bool(state.get("acquitted", False))
         self._largest = float(state.get("largest", 0.0))
 

@@ -109,6 +109,7 @@ def test_a_model_that_was_put_aside_is_taken_again_after_a_restart():
     assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
     assert (resumed.go_back(), resumed.model["w"]) == (1, 2)
     assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False] * 3  # it was not that
+    assert not resumed.earlier.spoilt([], False)  # nobody was asked: nothing is known
     assert not resumed.earlier.spoilt([0.1], False)  # somebody has learned with it
     assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
 

@@ -121,12 +121,14 @@ def make_watch(
             return
         wanted = False
         rounds, earlier = server.go_back(), server.earlier
-        if earlier is not None and earlier.acquitted:
-            why = "as parties fail with an earlier one, too; their own logs say why"
-        elif earlier is not None and earlier.by_failures:
-            why = "as parties fail with it"
+        if not spoilt or earlier is None:
+            why = "as you asked"
+        elif not earlier.by_failures:
+            why = "as parties lose with it"
+        elif earlier.acquitted:
+            why = "as parties fail with earlier ones, too; their own logs say why"
         else:
-            why = "as parties lose with it" if spoilt else "as you asked"
+            why = "as parties fail with it"
         if rounds is None:
             tell(f"warning: no earlier model is kept to which to go back, {why}")
         else:

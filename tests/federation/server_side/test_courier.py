@@ -250,8 +250,8 @@ def test_the_server_goes_back_when_most_parties_fail_and_not_for_one(
     If most fail with an earlier model as well, as they do where their policies refuse something,
     nothing of what was learned is lost.
     """
-    monkeypatch.setattr(courier, "AFTER_FAILURE", 0.0)
-    monkeypatch.setattr(courier, "LOOK_WHO", 0.01)
+    monkeypatch.setattr(courier, "AFTER_FAILURE", 0.05)
+    monkeypatch.setattr(courier, "LOOK_WHO", 0.01)  # shorter: exchanges in which nobody is asked
 
     class Ill(InProcess):
         """Some parties fail a few times in the middle of the run."""
