@@ -270,8 +270,28 @@ class Asking:
                                     {"closing_round": "none"}], ids=str)  # fmt: skip
 def test_a_party_sends_no_model_where_its_updates_are_hidden_or_nobody_said(tmp_path, change):
     server = Asking(tmp_path)
-    assert set(server.asks({"step": "ask"})) == {"agrees", "model"}
-    assert server.asks({"step": "ask"}, **change) == {"agrees": False}
+    terms = replace(server.terms, settings={**server.terms.settings, **change})
+    assert server.party._agrees_to_cross_site(server.terms)
+    assert not server.party._agrees_to_cross_site(terms)
+
+
+def test_a_server_cannot_change_the_terms_of_a_run_that_it_began_otherwise(tmp_path):
+    """Else a private run could end with a request for the plain model, or for many tests."""
+    server = Asking(tmp_path)
+    ask = {"step": "ask"}
+    for party in (server.party, member(tmp_path, 0, cross_site=True)):  # one that was killed, too
+        for change in ({"dp_clip": 1.0}, {"memory": 41}, {"q": 2}):
+            if "q" in change:
+                assert server.asks(ask, party=party, **change)["agrees"]  # q may change
+                continue
+            (name,) = change
+            with pytest.raises(OfclError, match=f"has changed {name} within a run; it is refused"):
+                server.asks(ask, party=party, **change)
+        terms, server.terms = server.terms, replace(server.terms, clients=10**6)
+        with pytest.raises(OfclError, match="has changed number of parties within a run"):
+            server.asks(ask, party=party)
+        server.terms = terms
+        assert set(server.asks(ask, party=party)) == {"agrees", "model"}
 
 
 def test_a_server_cannot_test_one_model_after_the_other(tmp_path):

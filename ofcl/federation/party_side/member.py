@@ -20,7 +20,7 @@ from ofcl.engines.changes import CHANGEABLE, in_words
 from ofcl.engines.cross_tester import CrossTester
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import LostState, Responder
-from ofcl.errors import OfclError
+from ofcl.errors import OfclError, printable
 from ofcl.federation.party_side.audit import Audit
 from ofcl.federation.party_side.cross_results import CrossResults, consent_in_words
 from ofcl.federation.party_side.kept_models import Keep, KeptModels
@@ -97,6 +97,7 @@ class Member:
         self._audit = Audit(folder)
         self._run, self._secure, self._secure_only = "", False, secure_only
         self._terms: Terms | None = None
+        self._begun: State = {}  # what must stay as it was when the run began
         self._changed: State = {}  # settings that have changed since the run began
         self._told_spellings: set[str] = set()
         self._compared_labels: Sequence[str] | None = None  # with which spellings were compared
@@ -113,6 +114,7 @@ class Member:
                 "client": number,
                 "fingerprint": source.fingerprint,  # stays here, like all of the state
                 "secure": self._secure,
+                "begun": self._begun,
             },
             check=self._check_data,
             accept_loss=accept_loss,
@@ -195,6 +197,9 @@ class Member:
                 "this party takes part with secure aggregation alone (--secure-only), and the "
                 "run's terms have secure_aggregation = false"
             )
+        begun = _what_stays(terms)
+        if request.run == self._run:
+            _check_same(begun, self._begun)
         self._secure = self._responder.masked = secure
         if not agrees(terms.version):
             raise OfclError(
@@ -203,7 +208,7 @@ class Member:
             )
         if request.run != self._run:
             self._policy.check(terms.settings)
-            self._run = request.run
+            self._run, self._begun = request.run, begun
             if request.changed:  # before this process was started
                 self._tell(f"changed since the run began: {in_words(request.changed)}")
             self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
@@ -327,13 +332,17 @@ class Member:
         return hashlib.sha256(f"{run} {self._source.fingerprint}".encode()).hexdigest()[:16]
 
     def _check_data(self, saved: State) -> None:
-        """Raises an error if data or secure aggregation are not as when the party began the run.
+        """Raises an error if data or terms are not as when the party began the run.
 
         Args:
-            saved: The note beside the client's saved state; earlier versions had no fingerprint.
+            saved: The note beside the client's saved state; earlier versions had less in it.
         """
+        run = self._run
+        self._run = ""  # if anything differs, the next request's terms are compared with these, too
         if bool(saved.get("secure", False)) != self._secure:
             raise OfclError("the server has changed secure_aggregation within a run; it is refused")
+        _check_same(self._begun, saved.get("begun") or self._begun)
+        self._run = run
         before = saved.get("fingerprint")
         if before and before != self._source.fingerprint:
             raise OfclError(
@@ -385,6 +394,29 @@ def _advice_for_parties() -> Iterator[None]:
             "back from a backup; or move that folder away and start this party with "
             "--accept-loss: it then goes on from the global model, with an empty memory"
         ) from error
+
+
+def _what_stays(terms: Terms) -> State:
+    """Gives what a server must not change within a run: the policy was asked when it began.
+
+    Args:
+        terms: The terms of a request.
+    """
+    stay = {name: value for name, value in terms.settings.items() if name not in CHANGEABLE}
+    return {**stay, "number of parties": terms.clients}
+
+
+def _check_same(now: State, before: State) -> None:
+    """Raises an error if anything differs that must stay as it was when the run began.
+
+    Args:
+        now: What came with a request (`_what_stays`).
+        before: What the run began with.
+    """
+    other = sorted(k for k in now.keys() | before.keys() if now.get(k) != before.get(k))
+    if other:
+        named = ", ".join(printable(name) for name in other[:5])
+        raise OfclError(f"the server has changed {named} within a run; it is refused")
 
 
 def _with_changes(terms: Terms, changed: State) -> Terms:
