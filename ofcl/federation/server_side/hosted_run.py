@@ -15,6 +15,7 @@ from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
 from ofcl.federation.transport import Transport
+from ofcl.own_parts.permission import code_in
 from ofcl.settings.schema import Settings
 from ofcl.state import State
 from ofcl.storage.run_directory import RunDirectory
@@ -62,6 +63,8 @@ class HostedRun:
                 f"secure_aggregation needs the parties' keys, which are not there on {network}; "
                 "run it with ofcl federation, or leave it out"
             )
+        if network == "nvflare":  # whoever submits a job sends no code; its settings name none
+            _refuse_code(values)
         settings = run_settings(_federation(network, names), values)
         return cls(network, names, settings, Path(out.strip()).expanduser().resolve())
 
@@ -87,6 +90,21 @@ class HostedRun:
             again: The command that resumes the run when it has been stopped.
         """
         return HostedStage(_federation(self.network, self.parties), transport, again)
+
+
+def _refuse_code(values: State) -> None:
+    """Raises an error if a job's settings name code, or a run, at the server's machine.
+
+    Args:
+        values: The settings that have come with the job.
+    """
+    named = {**code_in(values), **({"start": values["start"]} if values.get("start") else {})}
+    for setting, name in named.items():
+        raise OfclError(
+            f"the job's settings have {setting} = {name!r}, which would be read and run at the "
+            "server; a job cannot ask for that. Install the part at the server and at the sites "
+            "as a plug-in (docs/parts.md), and name it as it is installed"
+        )
 
 
 def in_words(result: Result, out: Path) -> str:

@@ -232,6 +232,8 @@ def test_a_sites_configuration_that_cannot_be_used_is_refused(tmp_path, text, me
         ("a,a", {}, "each once"),
         ("a,b", {"secure_aggregation": True}, "needs the parties' keys"),
         ("a,b", {"dataset": "digits"}, "decided by each party"),
+        ("a,b", {"model": "subprocess:getoutput"}, "which would be read and run at the server"),
+        ("a,b", {"start": "/etc"}, "which would be read and run at the server"),
     ],
 )
 def test_a_job_that_cannot_be_run_is_refused(tmp_path, parties, settings, message):
