@@ -94,12 +94,12 @@ class HostedParty:
             network,
             str(rest.pop("party")),
             Path(str(rest.pop("folder"))).expanduser(),
-            share=bool(rest.pop("share", False)),
-            class_counts=bool(rest.pop("class-counts", True)),
+            share=_truth(rest, "share", False),
+            class_counts=_truth(rest, "class-counts", True),
             keep=cast(Keep, keep),
-            local_too=bool(rest.pop("local-too", False)),
-            cross_site=bool(rest.pop("cross-site", False)),
-            accept_loss=bool(rest.pop("accept-loss", False)),
+            local_too=_truth(rest, "local-too", False),
+            cross_site=_truth(rest, "cross-site", False),
+            accept_loss=_truth(rest, "accept-loss", False),
             log=log,
             values=rest,
         )
@@ -149,3 +149,17 @@ class HostedParty:
         if member is not None:
             member.failed()
         return FAILED
+
+
+def _truth(config: dict[str, Any], name: str, usual: bool) -> bool:
+    """Takes a truth value out of a configuration; the text "false" would count as true.
+
+    Args:
+        config: The configuration.
+        name: The name of the value.
+        usual: The value where there is none.
+    """
+    value = config.pop(name, usual)
+    if not isinstance(value, bool):
+        raise OfclError(f"{name} = {value!r}; expected true or false, without quotation marks")
+    return value

@@ -183,6 +183,12 @@ def test_a_nodes_configuration_that_cannot_be_used_is_refused(tmp_path, change, 
         read_party({**configs(tmp_path)[0], **change})
 
 
+def test_a_truth_value_in_quotation_marks_is_refused(tmp_path):
+    with pytest.raises(OfclError, match=r"cross-site = 'false'; expected true or false, without"):
+        read_party({**configs(tmp_path)[0], "cross-site": "false"})
+    assert not read_party({**configs(tmp_path)[0], "cross-site": False}).cross_site
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
