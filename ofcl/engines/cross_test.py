@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ofcl.engines.messages import Reply, Request
-from ofcl.engines.rejection import Rejected, check_count, check_same
+from ofcl.engines.rejection import MOST_TESTED, Rejected, check_count, check_same
 from ofcl.events import GLOBAL_MODEL, CrossTested, Event
 from ofcl.state import State, Tensors
 from ofcl.update import network_alone
 
 FEWEST = 2  # clients that have to agree
-MOST_SAMPLES = 10**9  # test samples that a client may have
 
 Exchange = Callable[[Mapping[int, Request]], Mapping[int, State]]
 """Sends requests, as `Channel.exchange`, and waits for who is away, but not for ever."""
@@ -109,7 +108,7 @@ class CrossTest:
     def _check_counts(self, client: int, answer: State, model: int) -> None:
         """Rejects impossible counts of right predictions and samples."""
         check_same("model", answer.get("model"), model)
-        check_count("number of test samples", answer.get("samples"), MOST_SAMPLES)
+        check_count("number of test samples", answer.get("samples"), MOST_TESTED)
         check_count("number of right predictions", answer.get("right"), answer["samples"])
         for counts in self._counts.values():
             if client in counts:

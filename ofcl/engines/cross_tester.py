@@ -17,13 +17,19 @@ from typing import Any, NamedTuple
 from ofcl.client import Client
 from ofcl.compute.devices import all_to_device
 from ofcl.engines.messages import Request
-from ofcl.engines.rejection import Rejected, check_count, check_label, check_tensors
+from ofcl.engines.rejection import (
+    MOST_TESTED,
+    Rejected,
+    check_count,
+    check_label,
+    check_tensors,
+)
 from ofcl.errors import OfclError
 from ofcl.events import GLOBAL_MODEL
 from ofcl.state import State, Tensors
 from ofcl.update import network_alone, travelling
 
-MOST_SAMPLES = 10**9  # test samples that another client may have
+MOST_MODELS = 1000  # models of others that are tested at most
 
 
 class Row(NamedTuple):
@@ -104,10 +110,11 @@ class CrossTester:
     def _test(self, request: Request, client: Client) -> State:
         """Tests a model that has come, unless it was tested before."""
         number: Any = request.cross.get("model")
-        check_count("number of a party", number, self._clients() - 1, least=GLOBAL_MODEL)
+        most = min(self._clients(), MOST_MODELS) - 1
+        check_count("number of a party", number, most, least=GLOBAL_MODEL)
         name = "" if number == GLOBAL_MODEL else request.cross.get("name")
         if number != GLOBAL_MODEL:
-            check_label(name)
+            check_label(name, "a party")
         if number not in self._tested:
             ours = network_alone(travelling(client.model, statistics=True))
             check_tensors(request.model, ours, self._classes())
@@ -129,8 +136,8 @@ class CrossTester:
             if not isinstance(row, list) or len(row) != len(Row._fields):
                 raise Rejected("its counts of your model elsewhere cannot be read")
             name, right, samples = row
-            check_label(name)
-            check_count("number of test samples", samples, MOST_SAMPLES)
+            check_label(name, "a party")
+            check_count("number of test samples", samples, MOST_TESTED)
             check_count("number of right predictions", right, samples)
             rows.append(Row(name, right, samples))
         self._told([self._tested[number] for number in sorted(self._tested)], rows)

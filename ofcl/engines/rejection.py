@@ -15,6 +15,7 @@ from ofcl.models.prototypes import SUMMED, SUMS
 from ofcl.state import Tensors
 
 LONGEST_LABEL = 200  # characters
+MOST_TESTED = 10**9  # test samples that a client may have
 
 
 class Rejected(OfclError):
@@ -28,11 +29,12 @@ class Rejected(OfclError):
         super().__init__(one_line(why))
 
 
-def check_label(label: Any) -> None:
-    """Rejects a text that cannot be the name of a class.
+def check_label(label: Any, of: str = "a class") -> None:
+    """Rejects a text that cannot be the name of a class, or of something else.
 
     Args:
         label: The value that came in place of a label.
+        of: Whose name it is to be.
 
     Raises:
         Rejected: If it is not a text, is too long, or has characters that a label cannot have.
@@ -43,7 +45,7 @@ def check_label(label: Any) -> None:
     except ValueError:
         good = False
     if not good:
-        raise Rejected(f"{str(label)[:40]!r} cannot be the name of a class")
+        raise Rejected(f"{str(label)[:40]!r} cannot be the name of {of}")
 
 
 def check_hits(hits: Any, classes: int = 10**9) -> None:

@@ -42,7 +42,6 @@ class GridTransport:
         self._names: dict[str, str] = {}  # node's process → name, in the order of their coming
         self._asked: dict[str, tuple[str, float]] = {}  # node's process → message for it, when
         self._nodes: dict[int, int] = {}  # party → Flower's number of its node
-        self._arrived: dict[str, Delivery] = {}
         self._looked = 0.0
 
     def connected(self) -> Mapping[int, str]:
