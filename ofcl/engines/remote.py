@@ -123,8 +123,9 @@ class RemoteEngine:
         """Lets clients learn up to their next communication point, or to their streams' end.
 
         Returns when every client has come so far, or when enough clients for a round wait; with
-        buffered rounds, one client is enough. Clients that have not answered by then are asked
-        again in the next call; with buffered rounds, they go on meanwhile.
+        buffered rounds, one client is enough. Until then, clients that do not answer are asked for
+        the same again. Who has not answered by then goes on from the newest global model, in the
+        next call; with buffered rounds, they go on meanwhile.
 
         Args:
             global_model: The global model, which every request carries.
@@ -197,7 +198,7 @@ class RemoteEngine:
                     self._losses[reply.client] = loss
             if replies or wait:  # one client alone cannot say that a model is spoilt
                 self._watch(list(self._losses.values()) if replies else [])
-            if any(global_model[name] is not before[name] for name in before):
+            if _is_another(global_model, before):
                 in_flight.recall()
                 self._losses = {}
             self._leave_out_gone()
@@ -249,18 +250,22 @@ class RemoteEngine:
             client: standing.request(client, global_model, then, alone=alone) for client in clients
         }
         losses, absent = [], []
-        for client, reply in self._replies(requests, self._channel.exchange):
-            if reply is None:
-                absent.append(client)
-            else:
+        for client, reply, silent in self._replies(requests, self._channel.exchange):
+            if reply is not None:
                 self._note(reply)
                 losses += _loss_of(reply)
+                continue
+            absent.append(client)
+            if silent:
+                standing.unanswered(client, requests[client].exchange)
+            else:  # the same answer would be rejected again
+                standing.missed(client)
+        before = dict(global_model)
         self._watch(losses)
+        if _is_another(global_model, before):
+            standing.moved_on()
         self._leave_out_gone()
-        absent = [client for client in absent if standing.status[client] != "finished"]
-        for client in absent:
-            standing.missed(client)
-        return absent
+        return [client for client in absent if standing.status[client] != "finished"]
 
     def _left_alone(self) -> bool:
         """Tells whether so many clients have finished that no round will follow; says so once."""
@@ -279,12 +284,15 @@ class RemoteEngine:
         self,
         requests: Mapping[int, Request],
         exchange: Callable[[Mapping[int, Request]], Mapping[int, State]],
-    ) -> Iterator[tuple[int, Reply | None]]:
+    ) -> Iterator[tuple[int, Reply | None, bool]]:
         """Saves, makes an exchange, and gives each client's reply; None: it has sent no good one.
 
         Args:
             requests: The requests by the numbers of the clients.
             exchange: Sends them, and gives the answers.
+
+        Yields:
+            The number of a client, its reply, and whether it has sent nothing at all.
         """
         self._save()
         coded = self._coded
@@ -297,7 +305,7 @@ class RemoteEngine:
                 coded.missed(client)
             elif coded is not None and reply is not None:
                 coded.note(reply, request)
-            yield client, reply
+            yield client, reply, client not in answers
 
     def _hand_out_final(self, model: Tensors) -> None:
         """Sends the final global model to clients that finished before the run was over.
@@ -313,7 +321,7 @@ class RemoteEngine:
             return
         requests = {client: self._standing.final_request(client, model) for client in clients}
         missed = []
-        for client, reply in self._replies(requests, self._hand_out):
+        for client, reply, _ in self._replies(requests, self._hand_out):
             self._over = True
             if reply is None:
                 missed.append(self._names[client])
@@ -332,7 +340,7 @@ class RemoteEngine:
         while not cross.over:
             steps = cross.requests(model, {*self._gone, *self._intake.quarantined})
             requests = {k: self._standing.cross_request(k, *step) for k, step in steps.items()}
-            for client, reply in self._replies(requests, cross.exchange):
+            for client, reply, _ in self._replies(requests, cross.exchange):
                 try:
                     if reply is not None:
                         cross.take(reply)
@@ -404,7 +412,7 @@ class RemoteEngine:
         """Makes one exchange of a secure sum; gives the numbers of those that did not answer."""
         requests = {k: self._standing.sum_request(k, step) for k, step in steps.items()}
         absent = []
-        for client, reply in self._replies(requests, self._channel.exchange):
+        for client, reply, _ in self._replies(requests, self._channel.exchange):
             try:
                 if reply is not None:
                     summing.take(client, reply.sum)
@@ -445,6 +453,7 @@ class RemoteEngine:
             clients: The numbers of the clients that are to take the global model. All other clients
                 that wait are to go on with their own models.
         """
+        self._standing.moved_on()
         for client in self.between_tasks():
             if client in clients:
                 self._standing.next_step(client, "take")
@@ -467,6 +476,7 @@ class RemoteEngine:
             handed: The tensors that the server's part of the method hands out for the next task;
                 empty if the method has no such part.
         """
+        self._standing.moved_on()
         self._standing.begin_task(clients, handed)
         self._between_rounds = True
         for client in clients:
@@ -529,6 +539,11 @@ class RemoteEngine:
         self._standing.leave_out(gone)
         for client in gone:
             self._updates.pop(client, None)
+
+
+def _is_another(model: Tensors, before: Tensors) -> bool:
+    """Tells whether tensors of a model have been replaced since it was `before`."""
+    return any(model[name] is not before[name] for name in before)
 
 
 def _loss_of(reply: Reply) -> list[float]:

@@ -28,6 +28,7 @@ class Standing:
         self.status: list[Status] = ["learning"] * clients
         self.steps: list[list[Step]] = [[] for _ in range(clients)]
         self._seen = [0] * clients  # the exchange of each client's last answer
+        self._unanswered: dict[int, int] = {}  # the exchange that clients are asked for again
         self.changed: State = {}
         self._handed: Tensors = {}
         self._task = 0  # the task that the clients were last asked to begin
@@ -48,7 +49,7 @@ class Standing:
     def request(
         self, client: int, model: Tensors, then: Sequence[Step] = (), *, alone: bool = False
     ) -> Request:
-        """Makes the next request to a client.
+        """Makes the next request to a client: a new one, or the one that it has not answered.
 
         Args:
             client: The number of the client.
@@ -58,7 +59,9 @@ class Standing:
         """
         steps = (*self.steps[client], *then)
         handed = self._handed if "begin-task" in steps else {}
-        return replace(self._made(client, steps, model, handed), alone=alone)
+        request = replace(self._made(client, steps, model, handed), alone=alone)
+        exchange = self._unanswered.get(client, request.exchange)
+        return replace(request, exchange=exchange)
 
     def final_request(self, client: int, model: Tensors) -> Request:
         """Makes a request without steps: with it a client that has finished learns nothing more.
@@ -108,14 +111,36 @@ class Standing:
         if reply.status != "asking":
             self.status[reply.client], self.steps[reply.client] = reply.status, []
             self._seen[reply.client] = reply.exchange
+            self._unanswered.pop(reply.client, None)
+
+    def unanswered(self, client: int, exchange: int) -> None:
+        """Notes that a client has not answered: it is asked the same again until a round is over.
+
+        If it has followed the request, and its answer was lost, it repeats its answer.
+
+        Args:
+            client: The number of the client.
+            exchange: The exchange that it was asked for.
+        """
+        self._unanswered[client] = exchange
 
     def missed(self, client: int) -> None:
-        """Notes that a client has missed an exchange: it goes on from the newest model.
+        """Notes that what a client was asked for is over: it goes on from the newest model.
 
         Args:
             client: The number of the client.
         """
-        self.steps[client] = ["take", *self.steps[client][1:]]
+        others = (step for step in self.steps[client] if step not in ("take", "go-on"))
+        self.steps[client] = ["take", *others]
+        self._unanswered.pop(client, None)
+
+    def moved_on(self) -> None:
+        """Notes that the global model is another one, or that the others go on with their own.
+
+        Clients that have not answered by now have missed what they were asked for.
+        """
+        for client in list(self._unanswered):
+            self.missed(client)
 
     def next_step(self, client: int, step: Step) -> None:
         """Adds a step that a client takes before it learns on.
@@ -146,6 +171,7 @@ class Standing:
         """
         for client in clients:
             self.status[client], self.steps[client] = "finished", []
+            self._unanswered.pop(client, None)
 
     def readmit(self, clients: Collection[int]) -> None:
         """Lets clients learn again, from the newest global model.
@@ -163,6 +189,7 @@ class Standing:
             "status": list(self.status),
             "steps": [list(steps) for steps in self.steps],
             "seen": list(self._seen),
+            "unanswered": [[client, number] for client, number in self._unanswered.items()],
             "handed": self._handed,
             "task": self._task,
         }
@@ -176,3 +203,4 @@ class Standing:
         self.exchange, self._handed = int(state["exchange"]), state["handed"]
         self.status, self.steps = list(state["status"]), [list(s) for s in state["steps"]]
         self._seen, self._task = list(state["seen"]), int(state["task"])
+        self._unanswered = dict(state.get("unanswered", []))
