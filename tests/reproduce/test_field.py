@@ -9,6 +9,7 @@ from ofcl.evaluation.results import Result
 from ofcl.methods import METHODS
 from ofcl.reproduce.field import MEMORY, contests, field_cells, read_places
 from ofcl.reproduce.field_page import as_csv, as_markdown, overall_rows, save_pages
+from ofcl.reproduce.plan import batches
 from ofcl.reproduce.ranking import ranks
 from ofcl.reproduce.standings import make_table
 
@@ -37,6 +38,15 @@ def test_some_of_it(tmp_path):
     assert {job.settings.tasks for job in chosen[1].jobs} == {4}  # as the paper sets it
     with pytest.raises(OfclError, match="nothing of the field is 'mnist'"):
         suite(tmp_path, "mnist")
+
+
+def test_every_dataset_of_the_suite_is_large_enough_for_rounds(tmp_path):
+    for contest in suite(tmp_path, "er", seeds=1):
+        settings = contest.jobs[0].settings
+        each = batches(contest.dataset, settings) / settings.clients / settings.tasks
+        assert settings.burn_in + settings.q <= each, contest.title
+    given = contests(1, ("sound",), tmp_path, {"burn_in": 7}, {}, "fashion-mini/er")
+    assert given[0].jobs[0].settings.burn_in == 7
 
 
 def test_datasets_may_lie_elsewhere(tmp_path):
