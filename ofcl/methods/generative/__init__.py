@@ -4,17 +4,18 @@ MFCL (Babakniya et al. 2023): the server trains one generator, and hands it to t
 
     mfcl_losses      the losses of the generator and of a client, with their equations
     mfcl_generator   the generator that the server and all clients start from
-    mfcl_client      how a client learns
+    mfcl_client      the loss of a client
     mfcl_server      how the server trains the generator
 
     batchnorm_inputs   what BatchNorm layers see while a generator learns, also for TARGET
+    taught_learner     how a client learns from what the server hands out, also for TARGET
 
 TARGET (Zhang et al. 2023): the server makes images with one generator for each task, and hands the
 images to the clients.
 
     target_losses      the losses of images, of the student and of a client
     target_synthesis   how images are made, lot by lot
-    target_client      how a client learns
+    target_client      the loss of a client
     target_server      what the server makes and hands out
 
 FedCIL (Qi et al. 2023): every client trains a generator, and the server trains their average.

@@ -19,21 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ofcl.compute.batching import batchable
 from ofcl.compute.devices import to_device
-from ofcl.data.stream import Batch
-from ofcl.errors import OfclError
-from ofcl.memory.memory import Memory
 from ofcl.methods.generative.mfcl_generator import build_image_generator
 from ofcl.methods.generative.mfcl_losses import distillation_loss
-from ofcl.methods.learner import measured
+from ofcl.methods.generative.taught_learner import TaughtLearner
 from ofcl.methods.losses import among, members
 from ofcl.methods.parts import GenerativeParts
-from ofcl.methods.proximal import ProximalTerm
 from ofcl.models.generators import NOISE, ImageGenerator
 from ofcl.pretrained.referred import copy_model, load_saved, saved_state
-from ofcl.state import State, Tensors, load_optimizer_state, optimizer_state
-from ofcl.uncertainty.change import Change
+from ofcl.state import State, Tensors
 
 HEAD, DISTILLATION = 1.0, 0.1  # weights of the second and the third term
 
@@ -67,74 +61,39 @@ class Teacher:
         return made, self.old[self.model(made)[:, self.old].argmax(1)]
 
 
-class MFCL:
-    """MFCL's learner of a client.
+class MFCLLesson:
+    """MFCL's loss at a client, with the teacher that the server has handed out.
 
     Args:
-        model: The client's model, with `features` and a linear `head`.
-        optimizer: The optimiser of the model.
+        model: The client's model, with `features` and a linear `head`; the teacher begins as its
+            copy.
         image_generator: The image generator, with the same weights at all clients and the server.
-        generator: The random generator of noise and augmentations.
-        steps: Gradient steps for each mini-batch.
+        generator: The random generator of noise.
         synthetic: Made images in each step.
-        augment: The change of new samples in all steps but the first.
-        penalty: A term that is added to the loss of every step (FedProx).
     """
-
-    memory: Memory | None = None
 
     def __init__(
         self,
-        *,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
         image_generator: ImageGenerator,
         generator: torch.Generator,
-        steps: int = 3,
         synthetic: int = 10,
-        augment: Change | None = None,
-        penalty: ProximalTerm | None = None,
     ) -> None:
-        self.model, self.optimizer, self.generator = model, optimizer, generator
-        self.steps, self.synthetic, self.augment, self.penalty = steps, synthetic, augment, penalty
-        self._current: list[int] = []  # classes of the current task
+        self._device = next(model.parameters()).device
+        self._generator, self._synthetic = generator, synthetic
         self._teacher = Teacher(
             copy_model(model).eval().requires_grad_(False),
             image_generator.eval().requires_grad_(False),
             torch.empty(0, dtype=torch.long),
         )
 
-    def learn(self, batch: Batch, current: Sequence[int]) -> Tensor:
-        """Takes the gradient steps on the mini-batch and, after the first task, on made images.
-
-        Args:
-            batch: The mini-batch.
-            current: The classes of the current task so far.
-
-        Returns:
-            The measurements of the mini-batch (`measured`).
-        """
-        self._current = list(current)
-        losses: list[Tensor] = []
-        first_logits, y = torch.empty(0), to_device(batch.y, batch.x.device)
-        for step in range(self.steps):
-            x = self.augment(batch.x, self.generator) if step and self.augment else batch.x
-            self.model.train()
-            loss, logits = self._loss(batchable(x), batchable(y), current)
-            if step == 0:
-                first_logits = logits[: len(y)].detach()
-            losses.append(loss.detach())
-            if self.penalty is not None:
-                loss = loss + self.penalty()
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-        return measured(first_logits, y, torch.stack(losses), self.model.parameters())
-
-    def _loss(self, x: Tensor, y: Tensor, current: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def loss(
+        self, model: nn.Module, x: Tensor, y: Tensor, current: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
         """Computes the client's loss in one gradient step (at the top of this file).
 
         Args:
+            model: The client's model.
             x: The new images.
             y: The classes of the new images.
             current: The classes of the current task so far.
@@ -143,12 +102,12 @@ class MFCL:
             The loss, and the logits of the new images.
         """
         if not len(self._teacher.old):
-            logits = self.model(x)
+            logits = model(x)
             return F.cross_entropy(logits, y), logits
-        noise = torch.randn(self.synthetic, NOISE, generator=self.generator).to(x.device)
+        noise = torch.randn(self._synthetic, NOISE, generator=self._generator).to(x.device)
         made, made_y = self._teacher.images(noise)
         both, both_y = torch.cat([x, made]), torch.cat([y, made_y])
-        features, head = self.model.features(both), self.model.head  # type: ignore[operator]
+        features, head = model.features(both), model.head  # type: ignore[operator]
         with torch.no_grad():
             before = self._teacher.model.features(both)  # type: ignore[operator]
         logits = head(features[: len(x)])  # type: ignore[operator]
@@ -162,83 +121,49 @@ class MFCL:
         change = distillation_loss(old_head, self._teacher.old, features, before)
         return loss + DISTILLATION * change, logits
 
-    def grow(self, classes: int, seed: int) -> None:
-        """Raises an error: the head has all classes from the start."""
-        raise OfclError("mfcl cannot learn classes that nobody announced; use a memory method")
-
-    def before_round(self) -> None:
-        """Does nothing: MFCL needs no model from before a round."""
-
-    def after_round(self, global_model: Tensors) -> None:
-        """Moves FedProx's anchor to the new global model; does nothing without FedProx.
-
-        Args:
-            global_model: The global model's tensors by name.
-        """
-        if self.penalty is not None:
-            self.penalty.after_round(global_model)
-
-    def end_task(self) -> None:
-        """Does nothing: the teacher comes from the server."""
-
-    def before_test(self) -> None:
-        """Does nothing: MFCL learns from mini-batches alone."""
-
-    def sends(self) -> Tensors:
-        """Returns the classes of the current task so far, under the name `now`, for the server."""
-        return {"now": torch.tensor(self._current, dtype=torch.long)}
-
     def receives(self, global_model: Tensors, handed: Tensors) -> None:
-        """Takes the teacher for the next task from the server, and forgets the current classes.
+        """Takes the teacher for the next task.
 
         Args:
             global_model: The global model at the end of the task.
             handed: The generator's weights and, under the name `old`, the classes of past tasks.
         """
         self._teacher.model.load_state_dict(global_model, strict=False)
-        self._teacher.old = handed["old"].to(next(self.model.parameters()).device)
+        self._teacher.old = handed["old"].to(self._device)
         weights = {n.removeprefix("generator."): v for n, v in handed.items() if n != "old"}
         self._teacher.generator.load_state_dict(weights)
-        self._current = []
 
     def state(self) -> State:
-        """Returns the learner's state without the model, for a checkpoint."""
+        """Returns the teacher, for a checkpoint; before the second task there is none."""
         teacher = self._teacher
         return {
-            "optimizer": optimizer_state(self.optimizer),
-            "generator": self.generator.get_state(),
             "old": teacher.old,
-            "now": self._current,
-            "anchor": self.penalty.state() if self.penalty is not None else [],
             "teacher": saved_state(teacher.model) if len(teacher.old) else {},
             "images": teacher.generator.state_dict() if len(teacher.old) else {},
         }
 
     def load_state(self, state: State) -> None:
-        """Restores the learner from what `state` returned."""
-        load_optimizer_state(self.optimizer, state["optimizer"])
-        self.generator.set_state(state["generator"])
-        self._teacher.old = state["old"].to(next(self.model.parameters()).device)
-        self._current = list(state["now"])
-        if self.penalty is not None:
-            self.penalty.load_state(state["anchor"])
+        """Restores the teacher from what `state` returned."""
+        self._teacher.old = state["old"].to(self._device)
         if state["teacher"]:
             load_saved(self._teacher.model, state["teacher"])
             self._teacher.generator.load_state_dict(state["images"])
 
 
-def client(parts: GenerativeParts) -> MFCL:
+def client(parts: GenerativeParts) -> TaughtLearner:
     """Builds MFCL's learner of a client.
 
     Args:
         parts: The parts that generative methods are built from.
     """
-    return MFCL(
+    return TaughtLearner(
+        "mfcl",
         model=parts.model,
         optimizer=parts.make_optimizer(),
-        image_generator=build_image_generator(parts),
+        lesson=MFCLLesson(
+            parts.model, build_image_generator(parts), parts.generator, parts.synthetic
+        ),
         generator=parts.generator,
         steps=parts.steps,
-        synthetic=parts.synthetic,
         augment=parts.augment,
     )

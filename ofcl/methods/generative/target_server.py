@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ofcl.methods.generative.mfcl_generator import build_image_generator
 from ofcl.methods.generative.target_synthesis import STEPS, Synthesis
+from ofcl.methods.generative.taught_learner import add_told
 from ofcl.methods.parts import GenerativeParts, shown
 from ofcl.models.generators import ImageGenerator
 from ofcl.pretrained.referred import load_saved, saved_state
@@ -64,8 +65,7 @@ class TARGETServer:
         Returns:
             No tensors: the averaged model is not changed.
         """
-        current = {c for update in updates for c in update.extras["now"].tolist()}
-        self._seen = sorted({*self._seen, *current})
+        self._seen = add_told(self._seen, updates)
         return {}
 
     def end_task(self, model: Tensors) -> Tensors:

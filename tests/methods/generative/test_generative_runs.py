@@ -92,7 +92,7 @@ def test_the_teacher_is_the_global_model_also_where_clients_take_only_a_share(im
         if isinstance(event, TaskEnded):
             break
     for client in run.clients:
-        teacher = client.learner._teacher.model.state_dict()
+        teacher = client.learner.lesson._teacher.model.state_dict()
         assert all(torch.equal(teacher[name], v) for name, v in run.server.model.items())
 
 

@@ -3,9 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ofcl.methods.generative import (
-    mfcl_client,
-)
+from ofcl.methods.generative.mfcl_client import MFCLLesson
 from ofcl.models.generators import NOISE
 
 
@@ -29,21 +27,18 @@ class Maker(nn.Module):
         return noise[:, :4].view(-1, 1, 2, 2)
 
 
-def make_mfcl(model):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    generator = torch.Generator().manual_seed(3)
-    return mfcl_client.MFCL(model=model, optimizer=optimizer, image_generator=Maker(),
-                        generator=generator, steps=1, synthetic=6)  # fmt: skip
+def make_lesson(model):
+    return MFCLLesson(model, Maker(), torch.Generator().manual_seed(3), synthetic=6)
 
 
 def test_the_client_s_loss_is_the_sum_of_its_three_terms():
     torch.manual_seed(0)
     model = Student()
-    learner = make_mfcl(model)
-    learner.receives(model.state_dict(), {"old": torch.tensor([0, 1])})
+    lesson = make_lesson(model)
+    lesson.receives(model.state_dict(), {"old": torch.tensor([0, 1])})
     model.scale.data.fill_(1.5)
     x, y, current = torch.randn(3, 1, 2, 2), torch.tensor([2, 3, 2]), [2, 3]
-    loss, logits = learner._loss(x, y, current)
+    loss, logits = lesson.loss(model, x, y, current)
     noise = torch.randn(6, NOISE, generator=torch.Generator().manual_seed(3))
     made = noise[:, :4]
     old_logits = model.head(made)[:, :2]  # the teacher's scale was 1, its head the same
@@ -56,7 +51,7 @@ def test_the_client_s_loss_is_the_sum_of_its_three_terms():
     assert loss.item() == pytest.approx((first + second + third).item(), rel=1e-5)
     # The second term moves the head alone.
     loss.backward()
-    own = torch.autograd.grad(F.cross_entropy(learner._loss(x, y, current)[1][:, 2:], y - 2),
+    own = torch.autograd.grad(F.cross_entropy(lesson.loss(model, x, y, current)[1][:, 2:], y - 2),
                               model.scale)  # fmt: skip
     assert model.scale.grad.item() == pytest.approx(
         own[0].item() + 0.1 * (both @ model.head.weight[:2].T).square().sum(1).mean().item() * 0.5,
@@ -67,5 +62,5 @@ def test_the_client_s_loss_is_the_sum_of_its_three_terms():
 def test_the_first_task_is_plain_cross_entropy():
     model = Student()
     x, y = torch.randn(3, 1, 2, 2), torch.tensor([2, 3, 2])
-    loss, logits = make_mfcl(model)._loss(x, y, torch.tensor([2, 3]))
+    loss, logits = make_lesson(model).loss(model, x, y, [2, 3])
     assert loss.item() == pytest.approx(F.cross_entropy(model(x), y).item())

@@ -8,7 +8,7 @@ from torch import nn
 
 import ofcl
 from ofcl.errors import OfclError
-from ofcl.methods.generative.target_client import TARGET
+from ofcl.methods.generative.target_client import TARGETLesson
 from ofcl.methods.generative.target_server import TARGETServer, normalised
 from ofcl.methods.generative.target_synthesis import Synthesis
 from ofcl.models.generators import ImageGenerator
@@ -30,34 +30,26 @@ class Mean(nn.Module):
         return self.head(self.features(x))
 
 
-def make_client(model, **values):
-    return TARGET(
-        model=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        generator=torch.Generator().manual_seed(0),
-        **values,
-    )
-
-
 def test_a_client_s_loss():
     model = Mean()
     nn.init.zeros_(model.head.weight)
     nn.init.zeros_(model.head.bias)
-    client, x, y = make_client(model, synthetic=2), torch.zeros(2, 1, 4, 4), torch.tensor([2, 2])
-    first, _ = client._loss(x, y, [0, 2])
+    lesson = TARGETLesson(model, torch.Generator().manual_seed(0), synthetic=2)
+    x, y = torch.zeros(2, 1, 4, 4), torch.tensor([2, 2])
+    first, _ = lesson.loss(model, x, y, [0, 2])
     assert first.item() == pytest.approx(math.log(2))  # the third class is not of the task
     teacher = {
         "head.weight": torch.zeros(3, 1),
         "head.bias": torch.tensor([2 * math.log(3.0), 0, 9]),
     }
-    client.receives(
+    lesson.receives(
         teacher,
         {
             "images": torch.zeros(5, 1, 4, 4, dtype=torch.uint8),
             "old": torch.tensor([0, 1]),
         },
     )
-    loss, _ = client._loss(x, y, [2])
+    loss, _ = lesson.loss(model, x, y, [2])
     # Among the one class of the task, nothing is to be told; of the old ones the teacher says ¾, ¼,
     # and the client ½, ½.
     assert loss.item() == pytest.approx(25 * math.log(2), rel=1e-5)
