@@ -70,8 +70,8 @@ def test_pieces_give_the_same_dataset(tmp_path: Path, lines: list[str]) -> None:
 
 def test_pieces_need_less_memory(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
-    names = ",".join(f"n{k}" for k in range(30))
-    rows = [",".join(f"{n * k % 97}.25" for k in range(1, 31)) + f",{n % 2}" for n in range(2000)]
+    names = ",".join(f"n{k}" for k in range(8))
+    rows = [",".join(f"{n * k % 97}.25" for k in range(1, 9)) + f",{n % 2}" for n in range(3000)]
     file.write_text("\n".join([f"{names},y", *rows]))
     most = {}
     for in_memory in (10**9, 0):
