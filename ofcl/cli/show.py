@@ -17,6 +17,7 @@ from ofcl.report.formats import number
 from ofcl.report.result_tables import JOINT_COLUMN, common
 
 DIFFERENCE = "A less the best's [95 %]"
+HEADING = "experiment"
 NAME_WIDTH = 16  # characters of an experiment's name that stand in one line, at least
 DIFFERENCE_WIDTH = 21  # of `-10.0 [-10.0, -10.0],`
 BETWEEN = 3  # characters between two columns
@@ -110,14 +111,15 @@ def _fitting_table(console: Console, block: Sequence[ExperimentLine]) -> tuple[T
     Returns:
         The table, and the names of the columns that it leaves out.
     """
-    more, longest = _further_columns(block), max(len(line.name) for line in block)
+    more = _further_columns(block)
+    longest = max(map(len, (HEADING, *(line.name for line in block))))
     chosen: dict[str, list[str]] = {}
     for name, cells in more.items():
         left = console.width - _width(block, {**chosen, name: cells})
         if left >= min(longest, NAME_WIDTH):
             chosen[name] = cells
     left = max(console.width - _width(block, chosen), 1)
-    table = _table(block, chosen, min(max(longest, len("experiment")), left))
+    table = _table(block, chosen, min(longest, left))
     return table, [name for name in more if name not in chosen]
 
 
@@ -159,7 +161,7 @@ def _table(
         name_width: The characters of a line of the names.
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("experiment", overflow="fold", width=name_width)
+    table.add_column(HEADING, overflow="fold", width=name_width)
     for name in ("seeds", "A ↑", "F ↓", *more):
         if name == DIFFERENCE:  # it has words in it, and may take several lines
             table.add_column(name.replace(" [", "\n["), min_width=DIFFERENCE_WIDTH)

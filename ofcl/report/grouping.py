@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from ofcl.data.files.image_embedders import embeds_images
 from ofcl.methods import METHODS
 from ofcl.settings.files import preset
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 
 MAY_DIFFER = {"seed", "device", "engine", "ray", "checkpoint_every", "data_root", "start", "fit",
-              "licence", "threads"}  # fmt: skip
+              "licence", "threads", "on_bad"}  # fmt: skip
 """Settings that may differ between the runs of one experiment."""
 
 _ALWAYS_SHOWN = ["dataset", "method", "memory", "protocol"]
@@ -24,14 +25,20 @@ _WATCHED = "watch:"
 def experiment_key(settings: Settings) -> str:
     """Returns a text that is the same for all runs of an experiment, and another for other runs.
 
-    It is the settings as JSON, without those in `MAY_DIFFER`, such as the seed. A run that goes on
-    from another is of another experiment than one that begins anew.
+    It is the settings as JSON, without those in `MAY_DIFFER`, such as the seed, and those that do
+    nothing in the run. A run that goes on from another is of another experiment than one that
+    begins anew.
 
     Args:
         settings: The settings of one run.
     """
     went_on = "" if settings.start is None else " from an earlier run"
-    return settings.model_dump_json(exclude=MAY_DIFFER) + went_on
+    return settings.model_dump_json(exclude=MAY_DIFFER | _without_influence(settings)) + went_on
+
+
+def _without_influence(settings: Settings) -> set[str]:
+    """Returns the settings that do nothing in a run, and that earlier versions had otherwise."""
+    return set() if embeds_images(settings.embedder) else {"features"}
 
 
 def dataset_key(settings: Settings) -> str:
@@ -109,6 +116,8 @@ def _is_default(settings: Settings, name: str, defaults: dict[tuple[str, str], S
         name: The name of the setting; those that are always shown are told with any value.
         defaults: The defaults of each protocol and dataset.
     """
+    if name in _without_influence(settings):
+        return True
     default = defaults.get((settings.protocol, settings.dataset))
     if default is None or name in _ALWAYS_SHOWN:
         return False

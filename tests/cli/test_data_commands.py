@@ -144,6 +144,9 @@ def test_inspect_of_mixed_images_suggests_a_size(ofcl, tmp_path):
     assert code == 0
     assert "20 × 40 to 30 × 40" in out
     assert "--image-size 32 --tasks 2" in err
+    code, _, err = ofcl("data", "inspect", tmp_path / "photos", "--image-size", "16")
+    assert code == 0
+    assert "--image-size 16 --tasks 2" in err
 
 
 def test_a_class_may_be_called_anything(ofcl, tmp_path):
@@ -153,13 +156,18 @@ def test_a_class_may_be_called_anything(ofcl, tmp_path):
     assert "[red]" in out
 
 
-def test_inspect_does_not_embed(ofcl, tmp_path):
+def test_inspect_names_the_embedder_and_embeds_nothing(ofcl, tmp_path):
     path = tmp_path / "texts.jsonl"
     rows = [f'{{"text": "hello {n}", "label": {n % 2}}}' for n in range(30)]
     path.write_text("\n".join(rows))
-    code, out, _ = ofcl("data", "inspect", path)
+    code, out, err = ofcl("data", "inspect", path)
     assert code == 0
     assert "texts" in out
+    assert "e5-small-v2 is downloaded once; --embedder minilm needs no network" in err
+    assert "--embedder e5-small-v2 --tasks 2" in err
+    _, _, err = ofcl("data", "inspect", path, "--embedder", "minilm")
+    assert "downloaded" not in err
+    assert "--embedder minilm --tasks 2" in err
     assert not list(tmp_path.rglob("*.sqlite"))
 
 

@@ -66,3 +66,15 @@ def test_the_best_is_the_best_of_its_dataset(lines):
     assert [(line.dataset, line.name) for line in best] == [
         (name, "none, memory 500") for name in ("cifar10", "digits", LONG.split("/")[-1])
     ]
+
+
+def test_the_heading_of_short_names_is_whole():
+    runs = []
+    for method, far in (("bi", 0), ("er", 7)):
+        for seed in range(2):
+            values = {"dataset": "digits", "method": method, "protocol": "sound", "seed": seed}
+            runs.append((make_settings(values), result(60 + far + 3 * seed, -6 - seed)))
+    text = printed(compare_results(runs), 80)
+    (heading,) = [line for line in text.splitlines() if line.startswith("exp")]
+    assert heading.split()[:2] == ["experiment", "seeds"]
+    assert "not shown at this width: global A ↑, global F ↓" in text

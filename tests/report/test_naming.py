@@ -60,6 +60,18 @@ def test_what_a_protocol_chose_for_the_data_is_not_in_a_name():
 
 
 def test_settings_without_influence_make_no_experiment():
-    same = [make_settings({**CSV, **more}) for more in ({}, {"licence": "MIT"}, {"threads": 2})]
+    same = [make_settings({**CSV, **more}) for more in (
+        {}, {"licence": "MIT"}, {"threads": 2}, {"on_bad": "skip"}, {"features": "unit"}
+    )]  # fmt: skip
     assert len(set(map(experiment_key, same))) == 1
     assert distinguishing_settings(same) == ["dataset", "method", "memory", "protocol"]
+
+
+def test_what_embedders_of_images_alone_have_is_in_no_other_name():
+    """Runs of earlier versions have vectors of length 1, whatever their samples are."""
+    values = {**SOUND, "dataset": "digits"}
+    assert names({**values, "features": "unit"}, {**values, "method": "er"}) == ["bi", "er"]
+    embedded = {**values, "embedder": "efficientnet-lite0"}
+    assert names({**embedded, "features": "unit"}, embedded) == [
+        "bi, features unit", "bi",
+    ]  # fmt: skip

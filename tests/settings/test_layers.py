@@ -1,5 +1,7 @@
 """Settings from layers: what is refused, what overrides what."""
 
+from pathlib import Path
+
 import pytest
 
 from ofcl import OfclError, Settings, make_settings
@@ -33,6 +35,15 @@ def test_bad_values_are_refused_with_what_is_accepted(values, message):
 def test_later_layers_win_and_the_protocol_lies_below_all():
     settings = make_settings({"q": 7, "protocol": "published"}, {"q": 9, "steps": 1})
     assert (settings.q, settings.steps, settings.mixing) == (9, 1, 0.5)
+
+
+def test_folders_are_saved_whole(tmp_path, monkeypatch):
+    """A run is resumed from any other folder."""
+    monkeypatch.chdir(tmp_path)
+    assert make_settings({"data_root": "mine"}).data_root == str(tmp_path / "mine")
+    assert make_settings({"data_root": "~/data"}).data_root == str(Path("~/data").expanduser())
+    weights = make_settings({"weights": "net.safetensors"}).weights
+    assert weights == str(tmp_path / "net.safetensors")
 
 
 @pytest.mark.parametrize("text", ["hflip,4", '["hflip", "4"]', '["hflip", 4]'])

@@ -1,6 +1,7 @@
 """Tests of tables that are read in pieces: they give what tables that are read whole give."""
 
 import random
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import ofcl
 from ofcl.data.files import csv_pieces
 from ofcl.data.loading import load_dataset, read_raw
 from ofcl.data.options import Reading
+from ofcl.data.own.large_tables import find_large_meaning, is_large
 from ofcl.data.stored_rows import StoredSamples
 from ofcl.errors import OfclError
 
@@ -64,6 +66,29 @@ def test_pieces_give_the_same_dataset(tmp_path: Path, lines: list[str]) -> None:
         assert torch.equal(getattr(pieces, f"y_{part}"), getattr(whole, f"y_{part}"))
         assert torch.equal(getattr(pieces, f"x_{part}")[:], getattr(whole, f"x_{part}"))
     assert pieces.fingerprint() == whole.fingerprint()
+
+
+def test_pieces_need_less_memory(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    names = ",".join(f"n{k}" for k in range(8))
+    rows = [",".join(f"{n * k % 97}.25" for k in range(1, 9)) + f",{n % 2}" for n in range(3000)]
+    file.write_text("\n".join([f"{names},y", *rows]))
+    most = {}
+    for in_memory in (10**9, 0):
+        how = Reading(root=tmp_path, label="y", in_memory=in_memory)
+        find_large_meaning(file, how)  # whatever is imported is not counted
+        tracemalloc.start()
+        load_dataset(str(file), how)
+        most[in_memory] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most[0] < most[10**9] / 2
+
+
+def test_files_of_more_than_64_mb_are_read_in_pieces(tmp_path: Path) -> None:
+    for size, large in ((64_000_000, False), (64_000_001, True)):
+        with (tmp_path / "t.csv").open("wb") as file:
+            file.truncate(size)  # takes no room on the disk
+        assert is_large(tmp_path / "t.csv", Reading(root=tmp_path)) == large
 
 
 def test_pieces_of_train_and_test_files(tmp_path: Path) -> None:
