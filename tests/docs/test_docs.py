@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ofcl.data.files.timm_models import import_timm
 from ofcl.methods import METHODS
+from ofcl.pretrained.timm_library import import_timm
 from ofcl.settings.schema import Settings
 from tests.support import few_rows
 

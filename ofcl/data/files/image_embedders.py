@@ -7,15 +7,14 @@ user, have the same vectors only if both are the same.
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ofcl.data.files.embedder_networks import LITE0, TIMM, TRANSFORMERS, load_network
+from ofcl.pretrained.weights import checksum
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def load_image_embedder(name: str) -> LoadedEmbedder:
     """
     network, how = load_network(name)
     network = network.eval().requires_grad_(False)
-    weights = weights_digest(network.state_dict())
+    weights = checksum(network.state_dict())
     side = int(how["side"])
     network = network.to("cuda" if torch.cuda.is_available() else "cpu")
     with torch.no_grad():
@@ -123,16 +122,3 @@ def find_image_embedder(name: str) -> ImageEmbedder:
         name: One of the names in `ACCEPTED`.
     """
     return load_image_embedder(name).facts
-
-
-def weights_digest(tensors: Mapping[str, Tensor]) -> str:
-    """Computes the SHA-256 of weights: of their names, types, shapes and values.
-
-    Args:
-        tensors: The weights by name, on the CPU.
-    """
-    digest = hashlib.sha256()
-    for name, value in sorted(tensors.items()):
-        digest.update(f"{name}|{value.dtype}|{tuple(value.shape)}|".encode())
-        digest.update(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
