@@ -70,7 +70,7 @@ def _maker(name: str, part: Any) -> Callable[[ModelSize], Any]:
     if keyword is not None and takes(part, **{keyword: 2}):
         return lambda size: part(**{keyword: size.classes})
     if required_parameters(part) == 1:
-        return part
+        return lambda size: part(size)
     if takes(part):
         return lambda size: part()
     raise OfclError(

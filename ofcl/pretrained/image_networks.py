@@ -145,8 +145,9 @@ def sized(
 def _is_downloaded(timm: Any, name: str) -> bool:
     """Tells whether the weights of a network of timm are in the hub's cache on this machine."""
     found = timm.get_pretrained_cfg(name)
-    where, file = (getattr(found, key, None) for key in ("hf_hub_id", "hf_hub_filename"))
-    return bool(where) and is_downloaded(where, [file] if file else WEIGHTS_OF_TIMM)
+    where: str | None = getattr(found, "hf_hub_id", None)
+    file: str | None = getattr(found, "hf_hub_filename", None)
+    return where is not None and is_downloaded(where, [file] if file else WEIGHTS_OF_TIMM)
 
 
 def _made(timm: Any, name: str, *, pretrained: bool) -> nn.Module:
