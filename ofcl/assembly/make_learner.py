@@ -13,6 +13,7 @@ from ofcl.compute.optimizers import SGD, Adam
 from ofcl.data.dataset import Dataset
 from ofcl.errors import OfclError
 from ofcl.memory.memory import Memory
+from ofcl.memory.policy import Policy
 from ofcl.methods.augmentations import FlipAndRotate, FlipAndShift, Noise
 from ofcl.methods.distillation import Distillation
 from ofcl.methods.learner import Learner
@@ -23,7 +24,7 @@ from ofcl.methods.replay import Replay
 from ofcl.models import ModelSize, find_model
 from ofcl.models.adapted import Adapted
 from ofcl.models.head import FEWEST_CLASSES, outputs
-from ofcl.own_parts.lookup import find_part
+from ofcl.own_parts.lookup import find_function, find_part, takes
 from ofcl.pretrained.tokens import find_tokeniser
 from ofcl.pretrained.tuning import Tuning
 from ofcl.seeds import derive, generator, private
@@ -255,9 +256,13 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
     )
     # There is never more to remember than there is; of a stream nobody knows how much that is.
     size = min(settings.memory, len(dataset.y_train) or settings.memory)
+    made = policy(parts)
+    if not isinstance(made, Policy):
+        raise OfclError(f"the policy '{settings.policy or settings.method}' must make an "
+                        f"ofcl.Policy; it made a {type(made).__name__}")  # fmt: skip
     return Memory(
         size,
-        policy(parts),
+        made,
         parts.generator,
         settings.memory_rule,
         dataset.x_train.device,
@@ -348,7 +353,10 @@ def _own_optimizer(name: str, parameters: list[nn.Parameter], lr: float) -> torc
         parameters: The parameters that learn.
         lr: The learning rate.
     """
-    made = find_part("optimizer", name, {})(parameters, lr=lr)
+    make = find_function("optimizer", name, {})
+    if not takes(make, parameters, lr=lr):
+        raise OfclError(f"the optimizer '{name}' must take the parameters, and lr by its name")
+    made = make(parameters, lr=lr)
     if not isinstance(made, torch.optim.Optimizer):
         raise OfclError(f"the optimizer '{name}' must make a torch.optim.Optimizer; it made a "
                         f"{type(made).__name__}")  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from ofcl.aggregation import (
     Aggregation,
@@ -19,14 +20,16 @@ from ofcl.compression.codecs import find_codec
 from ofcl.compression.steps import Steps
 from ofcl.data.dataset import Dataset
 from ofcl.engines.coded_models import CodedModels
+from ofcl.errors import OfclError
 from ofcl.methods.learner import ServerPart
-from ofcl.own_parts.lookup import find_part
+from ofcl.own_parts.lookup import find_function
 from ofcl.safeguards.bounds import Bounds, Report
 from ofcl.safeguards.earlier_models import EarlierModels
 from ofcl.safeguards.late_updates import LateUpdates
 from ofcl.server import Server
 from ofcl.settings.schema import Settings
-from ofcl.update import frozen, travelling
+from ofcl.state import Tensors
+from ofcl.update import Update, frozen, travelling
 
 
 def build_server(settings: Settings, dataset: Dataset, report: Report | None = None) -> Server:
@@ -122,5 +125,28 @@ def build_aggregation(settings: Settings) -> Aggregation:
         case "fedavg" | "fedprox":  # FedProx averages like FedAvg; its term is in the loss
             return fedavg
         case name:
-            own: Aggregation = find_part("aggregation", name, {})
-            return own
+            return _own_aggregation(name, find_function("aggregation", name, {}))
+
+
+def _own_aggregation(name: str, part: Aggregation) -> Aggregation:
+    """Makes an aggregation of a user's own function, whose results are looked at.
+
+    Args:
+        name: The name that the settings have, for the message.
+        part: The function of the updates and the previous model.
+    """
+
+    def aggregate(updates: Sequence[Update], previous: Tensors | None) -> Tensors:
+        model = part(updates, previous)
+        wanted = {key: value.shape for key, value in updates[0].state.items()}
+        if not isinstance(model, dict) or wanted != {
+            key: getattr(value, "shape", None) for key, value in model.items()
+        }:
+            raise OfclError(
+                f"the aggregation '{name}' must return a model, a dictionary with the tensors of "
+                f"an update; it returned a {type(model).__name__}"
+                + (" with others" if isinstance(model, dict) else "")
+            )
+        return model
+
+    return aggregate

@@ -38,19 +38,35 @@ PARTS: dict[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help=f"{', '.join(PARTS)}, protocols or settings")],
+    what: Annotated[
+        str | None,
+        typer.Argument(help=f"{', '.join(PARTS)}, protocols or settings; unset: what there is"),
+    ] = None,
 ) -> None:
     """List what can be chosen by name; parts of installed packages say where they are from."""
     others = {
         "protocols": lambda: {name: _preset_summary(name) for name in settings_files.presets()},
         "settings": _settings_help,
     }
-    if what not in {**PARTS, **others}:
+    if what is not None and what not in {**PARTS, **others}:
         raise unknown("list", what, {**PARTS, **others})
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, summary in (others[what]() if what in others else _parts(what)).items():
+    if what is None:
+        rows = {word: _counted(word) for word in PARTS} | {
+            word: f"ofcl list {word}" for word in others
+        }
+    else:
+        rows = others[what]() if what in others else _parts(what)
+    for name, summary in rows.items():
         table.add_row(name, summary)
     out_console.print(table, highlight=False)
+
+
+def _counted(what: str) -> str:
+    """Says how many parts of a kind the package has, and names those of installed packages."""
+    kind, own = PARTS[what]
+    others = [f"{name} from {origin(point)}" for name, point in installed(kind).items()]
+    return ", ".join([f"{len(own())} of ofcl", *others])
 
 
 def _parts(what: str) -> dict[str, str]:

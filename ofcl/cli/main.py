@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Annotated
 
+import torch
 import typer
 
 from ofcl.cli import data_commands, federation_commands, memory_commands
@@ -28,6 +29,11 @@ from ofcl.cli.terminal import say, say_error
 from ofcl.errors import OfclError
 from ofcl.experiment import Interrupted
 from ofcl.version import __version__
+
+SMALLER = (
+    "Use --set recompute=true with a pretrained model, or a smaller backbone_side, batch_size or "
+    "width; or --device cpu"
+)
 
 app = typer.Typer(
     help="Online federated continual learning: several parties learn together from data that "
@@ -85,6 +91,9 @@ def main() -> None:
         sys.exit(1)
     except OfclError as error:
         say_error(" ".join(str(error).splitlines()))
+        sys.exit(2)
+    except torch.OutOfMemoryError as error:
+        say_error(f"the GPU's memory is too small: {str(error).splitlines()[0]} {SMALLER}")
         sys.exit(2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def default_out(settings: Settings, of: str | None = None) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     data = "stream" if settings.streams else Path(settings.dataset).name.split(".")[0]
     method = f"{settings.method}-joint" if settings.joint else settings.method
-    name = f"{data}-{method}-{of or f'seed{settings.seed}'}-{stamp}"
+    # Parts of a user's own have names with colons, which no folder of Windows may have.
+    name = re.sub(r'[<>:"/\\|?*]', "-", f"{data}-{method}-{of or f'seed{settings.seed}'}-{stamp}")
     path, again = Path("runs") / name, 1
     while path.exists():
         path, again = Path("runs") / f"{name}-{again}", again + 1

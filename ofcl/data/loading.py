@@ -14,7 +14,7 @@ from ofcl.data.preparation import make_dataset
 from ofcl.data.raw import Raw
 from ofcl.errors import OfclError, unknown
 from ofcl.own_parts.kinds import installed, is_path
-from ofcl.own_parts.lookup import find_part, required_parameters
+from ofcl.own_parts.lookup import find_function, required_parameters
 
 
 def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Raw:
@@ -47,7 +47,7 @@ def own_dataset(name: str, how: Reading) -> Dataset:
     Raises:
         OfclError: If the code gives no dataset.
     """
-    load = find_part("dataset", name, {})
+    load = find_function("dataset", name, {})
     made = load(how) if required_parameters(load) == 1 else load()
     if not isinstance(made, Dataset):
         raise OfclError(f"the dataset '{name}' must be an ofcl.Dataset; it is a "

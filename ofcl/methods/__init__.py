@@ -34,7 +34,7 @@ from ofcl.methods.generative import (
 from ofcl.methods.learner import Learner, ServerPart
 from ofcl.methods.parts import GenerativeParts, LearnerParts, PolicyParts
 from ofcl.models import ACGAN_NAME
-from ofcl.own_parts.lookup import find_part
+from ofcl.own_parts.lookup import find_function, find_part
 
 
 @dataclass(frozen=True)
@@ -197,5 +197,5 @@ def find_method(name: str, policy: str | None = None, score: str | None = None) 
     if score is not None:
         method = replace(method, policy=policies.by_score(score), score=score)
     if policy is not None:
-        method = replace(method, policy=find_part("policy", policy, {}))
+        method = replace(method, policy=find_function("policy", policy, {}))
     return method

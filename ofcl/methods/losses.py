@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ofcl.errors import OfclError
-from ofcl.own_parts.lookup import find_part, required_parameters
+from ofcl.own_parts.lookup import find_part, takes
 
 Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
 """Logits (…, n, classes), classes (…, n), how many samples are new, whether each class is one of
@@ -107,10 +107,12 @@ def _own_loss(name: str, part: Any) -> Loss:
             objects, as PyTorch's losses are.
     """
     part = part() if inspect.isclass(part) else part
-    if not callable(part):
-        raise OfclError(f"the loss '{name}' must be a function of logits and classes; it is a "
-                        f"{type(part).__name__}")  # fmt: skip
-    short = required_parameters(part) == 2
+    short = takes(part, "logits", "y")
+    if not callable(part) or not (short or takes(part, "logits", "y", "new", "current")):
+        raise OfclError(
+            f"the loss '{name}' must be a function of logits and classes, or of these, the number "
+            f"of new samples and a mask of classes; it is a {type(part).__name__}"
+        )
 
     def loss(logits: Tensor, y: Tensor, new: int, current: Tensor) -> Tensor:
         lead = y.shape[:-1]

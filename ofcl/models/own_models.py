@@ -13,7 +13,7 @@ from torch import nn
 from ofcl.errors import OfclError
 from ofcl.models.adapted import adapt
 from ofcl.models.model import Model, ModelSize
-from ofcl.own_parts.lookup import required_parameters
+from ofcl.own_parts.lookup import required_parameters, takes
 
 CLASSES = ("num_classes", "classes")  # parameters for the number of outputs, as libraries call them
 
@@ -33,7 +33,14 @@ def own_model(name: str, part: Any) -> Model:
     make = _maker(name, part)
 
     def build(size: ModelSize) -> nn.Module:
-        module = make(size)
+        try:
+            module = make(size)
+        except OfclError:
+            raise
+        except Exception as error:  # whatever a stranger's function raises
+            raise OfclError(
+                f"the model '{name}' cannot be made: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(module, nn.Module):
             raise OfclError(
                 f"the model '{name}' must be an nn.Module, or make one; it made a "
@@ -60,13 +67,22 @@ def _maker(name: str, part: Any) -> Callable[[ModelSize], Any]:
             f"{type(part).__name__}"
         )
     keyword = _classes_parameter(part)
-    if keyword is not None:
+    if keyword is not None and takes(part, **{keyword: 2}):
         return lambda size: part(**{keyword: size.classes})
-    return part if required_parameters(part) == 1 else lambda size: part()
+    if required_parameters(part) == 1:
+        return lambda size: part(size)
+    if takes(part):
+        return lambda size: part()
+    raise OfclError(
+        f"the model '{name}' has parameters that nobody gives: a function or class gets the number "
+        "of classes as num_classes, or an ofcl.models.ModelSize if it takes one argument"
+    )
 
 
 def _classes_parameter(function: Callable[..., Any]) -> str | None:
     """Names the parameter of a function that takes the number of classes; None: it has none."""
+    if inspect.isclass(function) and getattr(function, "__init__", None) is nn.Module.__init__:
+        return None  # it seems to take anything, and takes nothing
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

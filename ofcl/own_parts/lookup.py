@@ -37,6 +37,24 @@ def find_part(kind: str, name: str, table: Mapping[str, Any]) -> Any:
     raise unknown(kind, name, [*table, *installed(kind)])
 
 
+def find_function(kind: str, name: str, table: Mapping[str, Any]) -> Any:
+    """Finds a part that is called: a function, a class, or an object such as an `nn.Module`.
+
+    Args:
+        kind: The kind of the part, one of `kinds.GROUPS`.
+        name: The name of the part, as for `find_part`.
+        table: The parts of this package by name.
+
+    Raises:
+        OfclError: If there is no such part, or it cannot be called.
+    """
+    part = find_part(kind, name, table)
+    if not callable(part):
+        raise OfclError(f"the {kind} '{name}' must be a function or a class; it is a "
+                        f"{type(part).__name__}")  # fmt: skip
+    return part
+
+
 def path_of(kind: str, name: str) -> str | None:
     """Returns the path to the code of a part; None if the part has none or is of this package.
 
@@ -91,8 +109,38 @@ def required_parameters(function: Any) -> int | None:
         function: A function, a class, or an object that can be called.
     """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(_code_of(function)).parameters.values()
     except (TypeError, ValueError):  # of some builtins
         return None
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def takes(function: Any, *values: Any, **named: Any) -> bool:
+    """Says whether something can be called with such arguments; True if nobody knows.
+
+    >>> takes(lambda logits, y: logits, 1, 2), takes(lambda logits, y: logits, 1, 2, 3)
+    (True, False)
+
+    Args:
+        function: A function, a class, or an object that can be called.
+        values: Any values, as many as there are arguments without a name.
+        named: Any values by the names of the other arguments.
+    """
+    try:
+        inspect.signature(_code_of(function)).bind(*values, **named)
+    except TypeError:
+        return False
+    except ValueError:  # of some builtins
+        return True
+    return True
+
+
+def _code_of(function: Any) -> Any:
+    """Returns what tells the parameters: of a module of PyTorch, `forward`; else the thing itself.
+
+    Args:
+        function: A function, a class, or an object that can be called.
+    """
+    forward = None if inspect.isclass(function) else getattr(function, "forward", None)
+    return forward if callable(forward) else function

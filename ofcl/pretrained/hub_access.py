@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ofcl.errors import OfclError
 
 SECONDS_FOR_HUB = 5  # after which the hub counts as out of reach
@@ -24,15 +26,13 @@ def check_hub() -> None:
         raise OfclError(f"no answer from {constants.ENDPOINT}: {reason}") from None
 
 
-def is_downloaded(model: str) -> bool:
+def is_downloaded(model: str, files: Sequence[str] = ("modules.json", "config.json")) -> bool:
     """Tells whether a model of the hub is in the hub's cache on this machine.
 
     Args:
         model: Its name on the hub.
+        files: Files of which one is in the cache if the model is.
     """
     from huggingface_hub import try_to_load_from_cache
 
-    return any(
-        isinstance(try_to_load_from_cache(model, name), str)
-        for name in ("modules.json", "config.json")
-    )
+    return any(isinstance(try_to_load_from_cache(model, name), str) for name in files)

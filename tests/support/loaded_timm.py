@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from ofcl.data.files.timm_models import import_timm
+from ofcl.pretrained.timm_library import import_timm
 
 if find_spec("timm") is not None:
     import_timm()

@@ -8,8 +8,8 @@ csv_pieces    rows of a large CSV file, some at a time, by pyarrow if it is ther
 column_facts  facts about a column, collected in pieces; `table_facts` of all, `column_guesses`
 labels        labels as words, and the classes that they name
 embeddings    vectors of texts and images, cached on disk; `embedders` make those of texts
-image_embedders    pretrained networks for images, by name and checksum; `embedder_networks` loads
-              them, `image_encoding` computes vectors with them, `timm_models` imports timm
+image_embedders    pretrained networks for images, by name and checksum;
+              `embedder_networks` loads them, `image_encoding` computes vectors with them
 
 Used by `data.named`, `data.own` and `data.live`, which know what the files are for.
 """

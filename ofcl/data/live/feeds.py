@@ -12,7 +12,7 @@ from ofcl.data.live.watched_folder import WatchedFolder, visible_files
 from ofcl.data.options import Reading
 from ofcl.errors import OfclError
 from ofcl.own_parts.kinds import installed
-from ofcl.own_parts.lookup import find_part
+from ofcl.own_parts.lookup import find_function
 from ofcl.state import State
 
 WATCH, STDIN = "watch:", "-"
@@ -39,7 +39,7 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
         return WatchedFolder(Path(name.removeprefix(WATCH)), how, task, idle)
     kind, _, argument = name.partition(":")
     if kind in installed("feed"):
-        own: Feed = find_part("feed", kind, {})(argument, how, task)
+        own: Feed = find_function("feed", kind, {})(argument, how, task)
         return own
     raise OfclError(f"unknown stream '{name}'; expected {WATCH}FOLDER, or {STDIN} (standard input)")
 

@@ -21,6 +21,9 @@ from ofcl.data.image_features import ImageFeatures
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.own_source import embedder_name
 from ofcl.federation.terms import Introduction, agree
+from ofcl.models.backbone import find_checksum
+from ofcl.pretrained import image_networks
+from ofcl.pretrained.timm_library import import_timm
 from tests.support.embedded_images import TINY, weights_file
 
 pytestmark = [
@@ -90,14 +93,15 @@ def test_other_weights_are_another_embedder_wherever_the_file_is(tiny, tmp_path)
     [
         ("timm:no_such_net", "timm has no network 'no_such_net'"),
         (f"timm:{TINY}@nowhere.safetensors", "cannot be read as safetensors"),
-        ("hf:/no/such/folder", "cannot be loaded"),
+        ("hf:/no/such/folder", "weights of .* cannot be had"),
     ],
 )
 def test_weights_that_cannot_be_had_are_a_clear_error(name, message, monkeypatch):
     def no_hub():
         raise OfclError("no answer")
 
-    monkeypatch.setattr(embedder_networks, "check_hub", no_hub)
+    for module in (embedder_networks, image_networks):
+        monkeypatch.setattr(module, "check_hub", no_hub)
     with pytest.raises(OfclError, match=message):
         load_image_embedder(name)
 
@@ -110,10 +114,29 @@ def test_without_network_it_says_so_at_once(monkeypatch):
     began = time.monotonic()
     for name in ("timm:resnet18", "hf:google/vit-base-patch16-224"):
         with pytest.raises(
-            OfclError, match=f"'{name}' cannot be loaded .*no answer from .*use --embedder {LITE0}"
+            OfclError, match=f"'{name}' cannot be had .*no answer from .*use {LITE0}, whose"
         ):
             load_image_embedder(name)
     assert time.monotonic() - began < 15  # most of it imports, on a busy machine
+
+
+def test_what_was_downloaded_once_needs_no_network(tmp_path, monkeypatch):
+    """timm downloads the file of the weights alone, as it lies in this cache."""
+    from huggingface_hub import constants
+
+    found = import_timm().get_pretrained_cfg(TINY)
+    cached = tmp_path / f"models--{found.hf_hub_id.replace('/', '--')}"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text("0" * 40)
+    network = import_timm().create_model(TINY, pretrained=False)
+    there = cached / "snapshots" / ("0" * 40)
+    there.mkdir(parents=True)
+    save_file(network.state_dict(), there / "model.safetensors")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    file = f"timm:{TINY}@{there / 'model.safetensors'}"
+    assert find_image_embedder(f"timm:{TINY}").weights == find_image_embedder(file).weights
+    assert find_checksum(f"timm:{TINY}") == find_checksum(file)
 
 
 def test_weights_of_another_network_are_refused(tmp_path):
