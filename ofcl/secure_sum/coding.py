@@ -62,7 +62,7 @@ class SumCoder(Protocol):
 
 @dataclass(frozen=True)
 class Coding:
-    """What all parties of a sum are told about its steps.
+    """The steps of a sum, as all its parties are told.
 
     Args:
         base: The checksum of the global model from which changes are counted.
