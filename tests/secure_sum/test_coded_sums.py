@@ -1,5 +1,7 @@
 """Secure sums in fewer bytes: numbers by hand, a server that lies about steps, whole runs."""
 
+import json
+
 import pytest
 import torch
 
@@ -279,3 +281,16 @@ def test_the_server_holds_no_change_of_one_party(tmp_path):
 def test_what_cannot_be_added_up_is_refused(tmp_path, change, reason):
     with pytest.raises(OfclError, match=reason):
         hosted(tmp_path, Phases(tmp_path), {**CODED, **change})
+
+
+def test_the_audit_file_names_what_a_coded_sum_tells(tmp_path):
+    run, _, _ = securely(tmp_path, settings={**CODED, "limit": 7})
+    list(run)
+    lines = (tmp_path / "hospital-b" / "audit.jsonl").read_text().splitlines()
+    sums = [{f["field"]: f["bytes"] for f in json.loads(line)["fields"]
+             if f["field"].startswith("sum.")} for line in lines]  # fmt: skip
+    keys, masked = ([s for s in sums if name in s] for name in ("sum.letters", "sum.masked"))
+    assert any({"sum.weight", "sum.base", "sum.outputs"} <= set(s) for s in keys)
+    assert [set(s) for s in masked] == [{"sum.masked"}, {"sum.masked", "sum.small"}]
+    numbers = sum(value.numel() for value in run.server.model.values())
+    assert masked[1]["sum.small"] == numbers

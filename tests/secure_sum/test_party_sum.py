@@ -229,3 +229,18 @@ def test_heads_of_different_width_are_summed_at_the_width_of_the_run():
     fresh = [grown(sent[k].state, 4, 0) for k in range(3)]
     expected = torch.stack([state["head.weight"] for state in fresh]).mean(0)
     assert torch.allclose(mean.state["head.weight"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [2**62, -(2**62)])
+def test_a_spoilt_vector_whose_weight_cannot_be_is_left_out(weight):
+    def spoil(step, k, answer):
+        if step == "masked" and k == 1:
+            answer["masked"][-1] += weight
+        return answer
+
+    said = []
+    summing, parties = server(said), {k: party(k) for k in range(3)}
+    for _ in range(4):
+        asked(summing, parties, spoil=spoil)
+    assert summing.result() == []
+    assert said == ["the sum of round 1 is left out: its weight cannot be"]
