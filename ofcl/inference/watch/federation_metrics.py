@@ -64,7 +64,10 @@ def _of_party(facts: Mapping[str, Any]) -> list[str]:
         lines += _metric(f"party_{name}", [(label, facts.get(name))], counter=name in COUNTERS)
     last = (facts.get("helps") or {}).get("tasks", [])[-1:]
     values = [({**label, "model": m}, row.get(m)) for row in last for m in MODELS]
-    return lines + _metric("party_model_accuracy", values)
+    new = (facts.get("helps") or {}).get("new", {})
+    on_new = [({**label, "model": m}, new.get(m)) for m in ("own", "alone")]
+    lines += _metric("party_model_accuracy", values)
+    return lines + _metric("party_new_samples_accuracy", on_new)
 
 
 def _metric(
