@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -35,7 +35,7 @@ from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.privacy import Draw, Privacy
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
-from ofcl.update import Update, travelling
+from ofcl.update import Update, is_statistic, travelling
 
 BATCHES_BETWEEN_COUNTS = 10  # after so many a client tells anew how its memory is composed
 
@@ -94,6 +94,7 @@ class Sharing:
             by class, when the server asks for them (`classifier = "nearest-mean"`); if not, it
             reports zeros.
         codec: How updates are coded to travel in fewer bytes; None: they travel as they are.
+        summed: Whether updates leave by secure sums alone, which code them (`for_sum`).
     """
 
     class_counts: bool = False
@@ -102,6 +103,7 @@ class Sharing:
     privacy: Privacy | None = None
     features: bool = False
     codec: Codec | None = None
+    summed: bool = False
 
 
 class Outcome(NamedTuple):
@@ -466,11 +468,53 @@ class Client:
             start = grown(self._start, outputs(self.model), self._seed)
             state = self._sharing.privacy.noised(state, start, self._draw_noise)
         coded: Tensors = {}
-        if self._differences is not None and self._base:  # else the server knows no base
+        # The server knows no base of the first; a sum's are coded in steps that all share.
+        if self._differences is not None and self._base and not self._sharing.summed:
             coded, state = self._differences.code(state, self._base)
         classes = dict(self._classes) if self._sharing.class_counts else {}
         samples, extras = self._classes.total(), self.learner.sends()
         return Update(self.number, state, samples, classes, extras, coded=coded)
+
+    def reach_of_sum(self, state: Tensors, known: Tensors) -> dict[str, float]:
+        """Computes how far its update goes, for each tensor that a secure sum codes.
+
+        Args:
+            state: The tensors of the update.
+            known: The global model.
+        """
+        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
+        learned = {name: value for name, value in state.items() if not is_statistic(name)}
+        return self._differences.reach(learned, grown(known, width(state), self._seed))
+
+    def for_sum(
+        self,
+        state: Tensors,
+        known: Tensors,
+        outputs: int,
+        steps: Mapping[str, float],
+        share: float,
+        most: int,
+    ) -> tuple[Tensors, Tensors]:
+        """Codes its update for a secure sum: the change since the global model.
+
+        Args:
+            state: The tensors of the update.
+            known: The global model.
+            outputs: How many outputs the heads of all clients have.
+            steps: The step of each tensor.
+            share: The client's share of all weights, by which the change is multiplied.
+            most: The largest integer.
+
+        Returns:
+            Integers by the names of tensors, and the tensors that are not coded.
+        """
+        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
+        state, base = (grown(each, outputs, self._seed) for each in (state, known))
+        learned = {name: value for name, value in state.items() if not is_statistic(name)}
+        others = {name: value for name, value in state.items() if name not in learned}
+        if learned.keys() != steps.keys():
+            raise OfclError("the server's steps of a sum are for another model")
+        return self._differences.integers(learned, base, steps, share, most), others
 
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:

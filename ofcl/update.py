@@ -71,6 +71,18 @@ def travelling(model: nn.Module, statistics: bool) -> Tensors:
     return {name: value.detach() for name, value in named.items()}
 
 
+STATISTICS = ("running_mean", "running_var")
+
+
+def is_statistic(name: str) -> bool:
+    """Says whether a tensor is a statistic of BatchNorm.
+
+    Args:
+        name: The name of the tensor.
+    """
+    return name.endswith(STATISTICS)
+
+
 def is_companion(name: str) -> bool:
     """Says whether a tensor is one that a method has added to a model (`COMPANION`).
 

@@ -50,7 +50,7 @@ def measure(parties: int, numbers: int, lost: int) -> dict[str, float]:
     server = ServerSum("ab", {"w": torch.zeros(numbers)}, names, classes=lambda: 2, seed=0)
     spent: Counter[str] = Counter()
     bytes_of: Counter[str] = Counter()
-    server.begin(range(parties), 0)
+    server.begin(range(parties), 0, {})
     while not server.over:
         began = time.perf_counter()
         requests = server.requests()

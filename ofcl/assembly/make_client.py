@@ -132,6 +132,7 @@ def build_sharing(settings: Settings) -> Sharing:
         privacy=_build_privacy(settings),
         features=settings.classifier == "nearest-mean" and settings.class_counts,
         codec=find_codec(settings.compress),
+        summed=settings.secure_aggregation,
     )
 
 

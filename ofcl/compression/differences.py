@@ -8,6 +8,7 @@ are.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -16,13 +17,12 @@ from ofcl.compression.codecs import Codec
 from ofcl.errors import OfclError
 from ofcl.models.head import grown, width
 from ofcl.state import State, Tensors
+from ofcl.update import is_statistic
 
 BASE = "base"
 """The name under which two numbers travel: the first model's checksum, and the head's outputs."""
 
 MOST_OUTPUTS = 10**5  # of a head; more can only be a mistake
-
-STATISTICS = ("running_mean", "running_var")
 
 
 class OtherBase(OfclError):
@@ -64,18 +64,54 @@ class Differences:
         """
         base = {name: base[name] for name in model}
         start = grown(base, width(model), self._seed)
-        learned = {name: value for name, value in model.items() if not _is_statistic(name)}
-        change = {name: value - start[name] for name, value in learned.items()}
+        learned = {name: value for name, value in model.items() if not is_statistic(name)}
+        change = self._change(learned, start)
+        coded = self.codec.encode(change)
+        decoded = self.codec.decode(coded, learned)
+        self._pending = {name: change[name] - decoded[name] for name in change}
+        exact = {name: value for name, value in model.items() if is_statistic(name)}
+        about = torch.tensor([checksum(base), width(model)])
+        return Coded({**coded, **exact, BASE: about}, _joined(start, decoded, exact))
+
+    @torch.no_grad()
+    def integers(
+        self, model: Tensors, base: Tensors, steps: Mapping[str, float], share: float, most: int
+    ) -> Tensors:
+        """Codes a model in whole steps that others share, for a sum of integers.
+
+        Args:
+            model: The tensors of the model that are coded.
+            base: The other model, with as many outputs.
+            steps: The step of each tensor.
+            share: The number by which the difference is multiplied before.
+            most: The largest integer, with and without a sign.
+        """
+        change, coded = self._change(model, base), {}
+        for name, value in change.items():
+            coded[name] = (value * (share / steps[name])).round().clamp(-most, most)
+        times = {name: step / share if share else 0.0 for name, step in steps.items()}
+        self._pending = {n: change[n] - coded[n] * times[n] for n in change}
+        return {name: value.to(torch.int16) for name, value in coded.items()}
+
+    @torch.no_grad()
+    def reach(self, model: Tensors, base: Tensors) -> dict[str, float]:
+        """Computes the largest number of each tensor of the difference, with what was lost.
+
+        Args:
+            model: The tensors of the model that are coded.
+            base: The other model, with as many outputs.
+        """
+        change = self._change(model, base)
+        return {n: float(v.abs().max()) if v.numel() else 0.0 for n, v in change.items()}
+
+    def _change(self, model: Tensors, start: Tensors) -> Tensors:
+        """Computes the difference of a model to another, and what was lost before."""
+        change = {name: value - start[name] for name, value in model.items()}
         for name, lost in self._lost.items():
             # The head may have grown since: the new outputs have lost nothing yet.
             part = change[name][tuple(slice(size) for size in lost.shape)]
             part += lost.to(part)
-        coded = self.codec.encode(change)
-        decoded = self.codec.decode(coded, learned)
-        self._pending = {name: change[name] - decoded[name] for name in change}
-        exact = {name: value for name, value in model.items() if _is_statistic(name)}
-        about = torch.tensor([checksum(base), width(model)])
-        return Coded({**coded, **exact, BASE: about}, _joined(start, decoded, exact))
+        return change
 
     def settle(self, share: float = 1.0) -> None:
         """Keeps what the last coding has lost, because the sender goes on from the coded model.
@@ -120,7 +156,7 @@ def decoded(tensors: Tensors, base: Tensors, codec: Codec, seed: int) -> Tensors
     if about.dtype != torch.int64 or about.shape != (2,):
         raise ValueError("a coded model came without the checksum of its base")
     base = {
-        name: value for name, value in base.items() if not _is_statistic(name) or name in tensors
+        name: value for name, value in base.items() if not is_statistic(name) or name in tensors
     }
     found, outputs = about.tolist()
     if not width(base) <= outputs <= MOST_OUTPUTS:
@@ -128,8 +164,8 @@ def decoded(tensors: Tensors, base: Tensors, codec: Codec, seed: int) -> Tensors
     if found != checksum(base):
         raise OtherBase("the difference was made to another model than the one that is here")
     start = grown(base, outputs, seed)
-    learned = {name: value for name, value in start.items() if not _is_statistic(name)}
-    exact = {name: tensors[name].to(base[name]) for name in base if _is_statistic(name)}
+    learned = {name: value for name, value in start.items() if not is_statistic(name)}
+    exact = {name: tensors[name].to(base[name]) for name in base if is_statistic(name)}
     coded = {n: value for n, value in tensors.items() if n not in exact and n != BASE}
     return _joined(start, codec.decode(coded, learned), exact)
 
@@ -152,8 +188,3 @@ def _joined(start: Tensors, change: Tensors, exact: Tensors) -> Tensors:
         name: exact[name] if name in exact else value + change[name].to(value)
         for name, value in start.items()
     }
-
-
-def _is_statistic(name: str) -> bool:
-    """Tells whether a tensor is a statistic of BatchNorm."""
-    return name.endswith(STATISTICS)

@@ -107,7 +107,7 @@ class RemoteEngine:
         self._intake = Intake(self._names, gate, quarantine, tell, coded)
         self._updates: dict[int, Update] = {}  # of the clients that wait
         self._device = torch.device("cpu")  # the server's
-        self._outputs = 0  # of the global model's head
+        self._model: Tensors = {}  # the global model
         self._events: list[Event] = []  # that have not been yielded yet
         self._released = 0
         self._waited_for: list[int] = []  # the absent clients that the user was last told of
@@ -135,7 +135,7 @@ class RemoteEngine:
         """
         yield from self._take_events()
         self._device = next(iter(global_model.values())).device
-        self._outputs = width(global_model)
+        self._model = global_model
         yield from self._take_orders()
         if self._in_flight is not None:
             yield from self._arrivals(global_model, self._in_flight)
@@ -397,7 +397,7 @@ class RemoteEngine:
         Returns:
             The mean of the updates as one update; empty if the sum could not be finished.
         """
-        summing.begin(clients, self._outputs)
+        summing.begin(clients, width(self._model), self._model)
         while not summing.over:
             steps = {k: v for k, v in summing.requests().items() if k not in self._gone}
             absent = self._ask_sum(steps, summing) if steps else []

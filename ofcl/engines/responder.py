@@ -27,6 +27,7 @@ from ofcl.engines.messages import (
     pack_update,
     unpack_update,
 )
+from ofcl.engines.sum_coding import SumCoding
 from ofcl.errors import OfclError
 from ofcl.events import Evaluated, Event, from_json
 from ofcl.secure_sum.party_sum import PartySum
@@ -364,7 +365,8 @@ class Responder:
         """Takes a step of a secure sum with the update that waits for it."""
         if self._summing is None or self._held is None or not self.masked:
             raise OfclError("the server asks for a secure sum, and no update waits for one")
-        return self._summing.answer(request.run, request.sum, self._held, client.released)
+        coder = SumCoding(client, self._held.state, self._known) if client.coded else None
+        return self._summing.answer(request.run, request.sum, self._held, client.released, coder)
 
     def _cross_step(self, request: Request, client: Client) -> State:
         """Takes a step of cross-site validation."""

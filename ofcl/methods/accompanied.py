@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ofcl.data.stream import Batch
 from ofcl.memory.memory import Memory
 from ofcl.methods.learner import Learner
+from ofcl.methods.new_samples import NewSamples
 from ofcl.pretrained.referred import load_saved, saved_state
 from ofcl.state import State, Tensors
 
@@ -27,6 +28,7 @@ class Accompanied:
     def __init__(self, learner: Learner, alone: Learner) -> None:
         self._learner, self._alone = learner, alone
         self.memory, self.penalty = learner.memory, learner.penalty
+        self.new_samples = NewSamples()  # that the client's model, and the one alone, predict
         self.complete = True  # whether `alone` has learned every mini-batch of the client
 
     @property
@@ -61,7 +63,8 @@ class Accompanied:
         """
         measurement = self._learner.learn(batch, current)
         if self.complete:
-            self._alone.learn(batch, current)
+            alone = self._alone.learn(batch, current)
+            self.new_samples.add(len(batch.y), measurement[1], alone[1])
         return measurement
 
     def grow(self, classes: int, seed: int) -> None:
@@ -114,6 +117,7 @@ class Accompanied:
         state = self._learner.state()
         if self.complete:
             state["alone"] = {"model": saved_state(self._alone.model), **self._alone.state()}
+            state["new_samples"] = self.new_samples.state()
         return state
 
     def load_state(self, state: State) -> None:
@@ -130,3 +134,4 @@ class Accompanied:
         if self.complete:
             load_saved(self._alone.model, state["alone"]["model"])
             self._alone.load_state(state["alone"])
+            self.new_samples.load_state(state.get("new_samples", {}))

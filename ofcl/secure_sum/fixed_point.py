@@ -35,7 +35,8 @@ def encoded(state: Tensors, weight: int, parties: int) -> Tensor:
     Raises:
         OfclError: If a number is not finite, or so large that a sum might not fit.
     """
-    numbers = torch.cat([state[name].detach().cpu().double().flatten() for name in sorted(state)])
+    parts = [state[name].detach().cpu().double().flatten() for name in sorted(state)]
+    numbers = torch.cat([torch.zeros(0, dtype=torch.double), *parts])
     scaled = numbers * (weight * STEPS)
     largest = float(scaled.abs().max()) if len(scaled) else 0.0
     if not math.isfinite(largest) or max(largest, weight) * parties > _LARGEST:
@@ -58,7 +59,7 @@ def decoded(total: Tensor, like: Tensors) -> tuple[Tensors, int]:
     weight = int(total[-1])
     if weight <= 0:
         return {}, weight
-    numbers, start, mean = total[:-1].double() / (STEPS * weight), 0, {}
+    numbers, start, mean = total[:-1].double() / float(STEPS * weight), 0, {}
     for name in sorted(like):
         count = like[name].numel()
         mean[name] = numbers[start : start + count].reshape(like[name].shape).to(like[name])

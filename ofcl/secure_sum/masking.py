@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ofcl.secure_sum.primitives import agreed, stream
+from ofcl.secure_sum.vectors import Vector
 
 FEWEST = 3  # parties of a sum: in a sum of two, each would see the other's update
 
@@ -32,17 +33,21 @@ def threshold(parties: int) -> int:
     return math.ceil(2 * parties / 3)
 
 
-def mask(seed: bytes, length: int) -> Tensor:
+def mask(seed: bytes, like: Vector) -> Vector:
     """Stretches a seed to a mask.
 
     Args:
         seed: The seed, 32 bytes.
-        length: The number of integers.
-
-    Returns:
-        The mask: integers of 64 bits (length,).
+        like: A vector of the form that the mask has.
     """
-    return torch.frombuffer(bytearray(stream(seed, 8 * length)), dtype=torch.int64)
+    exact, small = 8 * len(like.exact), like.small.element_size() * len(like.small)
+    drawn = bytearray(stream(seed, exact + small))
+    return Vector(_integers(drawn[:exact], torch.int64), _integers(drawn[exact:], like.small.dtype))
+
+
+def _integers(drawn: bytearray, dtype: torch.dtype) -> Tensor:
+    """Reads bytes as integers of a type."""
+    return torch.frombuffer(drawn, dtype=dtype) if drawn else torch.zeros(0, dtype=dtype)
 
 
 def pair_seed(private: bytes, public: bytes, about: str, one: int, other: int) -> bytes:

@@ -3,7 +3,8 @@
 keys      makes two key pairs and signs the public halves: one for masks, one for letters
 shares    checks the keys of all parties; splits its self mask and its mask key into shares, and
           encrypts a letter with a share of each for every other party
-masked    opens the letters of the others; sends its update, weighted and masked
+masked    opens the letters of the others; sends its update, weighted and masked; or, in fewer
+          bytes, the change of its model
 reveal    for every party, gives away its share of the self mask (if that party's vector has
           arrived) or of the mask key (if not), never both
 
@@ -18,15 +19,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from ofcl.errors import OfclError
 from ofcl.models.head import grown, width
+from ofcl.secure_sum.coding import Coding, SumCoder, as_tensors
 from ofcl.secure_sum.fixed_point import encoded
 from ofcl.secure_sum.identity import Identity
 from ofcl.secure_sum.masking import FEWEST, mask, pair_seed, sign, threshold
 from ofcl.secure_sum.primitives import SECRET, agreed, decrypt, encrypt, new_secret, public_of
 from ofcl.secure_sum.shamir import BYTES, joined, split
+from ofcl.secure_sum.vectors import Vector
 from ofcl.state import State
 from ofcl.update import Update
 
@@ -41,11 +44,13 @@ class SumRules:
         seed: The run's seed, from which missing outputs of a head are drawn.
         equal_weights: Whether all parties weigh the same, as shared noise needs it.
         fewest: The fewest parties of a sum; never less than `FEWEST`.
+        coded: Whether changes may be sent in small integers (`coding`).
     """
 
     seed: int
     equal_weights: bool = False
     fewest: int = FEWEST
+    coded: bool = False
 
 
 class PartySum:
@@ -62,8 +67,16 @@ class PartySum:
     ) -> None:
         self._number, self._identity, self._rules = number, identity, rules
         self._state: State = {"sum": 0}
+        self._coder: SumCoder | None = None  # of the request that is being answered
 
-    def answer(self, run: str, request: State, update: Update, release: int) -> State:
+    def answer(
+        self,
+        run: str,
+        request: State,
+        update: Update,
+        release: int,
+        coder: SumCoder | None = None,
+    ) -> State:
         """Takes the step that the server asks for.
 
         Args:
@@ -72,6 +85,7 @@ class PartySum:
             update: The party's update, which leaves only as a masked vector.
             release: The number of the update. The difference of two sums, one with and one without
                 a party, would be that party's update; so an update is part of one sum at most.
+            coder: Codes the change of the update's model; None: models are never coded.
 
         Raises:
             OfclError: If the step is refused; the error says why.
@@ -101,6 +115,7 @@ class PartySum:
                 raise OfclError("the server asks for an update that has been part of a sum already")
             self._state["spent"] = release
         about = f"{run} {number}"
+        self._coder = coder if self._rules().coded else None
         answer: State = getattr(self, f"_{step}")(about, request, update)
         taken[step] = digest
         return answer
@@ -114,10 +129,13 @@ class PartySum:
         letters, masks = (public_of(_of(state, name)).hex() for name in ("letter_key", "mask_key"))
         text = signed_text(about, self._number, identity.party, letters, masks)
         state.setdefault("signature", identity.signed(text).hex())
-        return {
+        answer = {
             "letters": letters, "masks": masks, "signature": state["signature"],
             "outputs": width(update.state),
         }  # fmt: skip
+        if self._coder is not None:
+            answer |= {"weight": update.samples, "base": self._coder.base()}
+        return answer
 
     def _shares(self, about: str, request: State, update: Update) -> State:
         """Checks the keys of all parties, and writes the letters with the shares."""
@@ -184,21 +202,34 @@ class PartySum:
         if len(opened) + 1 < threshold(len(keys)):
             raise OfclError(f"too few parties ({len(opened) + 1}) are left in the sum")
         state["opened"] |= opened
-        vector = self._vector(update, int(request["outputs"]), len(keys))
-        vector += mask(_of(state, "self_mask"), len(vector))
+        coding = Coding.read(request["coding"], len(keys)) if "coding" in request else None
+        vector = self._vector(update, int(request["outputs"]), len(keys), coding)
+        vector = vector.plus(mask(_of(state, "self_mask"), vector))
+        pairs = about if coding is None else f"{about} {coding.digest()}"
         for sender in opened:
             public = bytes.fromhex(keys[sender]["masks"])
-            seed = pair_seed(_of(state, "mask_key"), public, about, me, int(sender))
-            vector += sign(me, int(sender)) * mask(seed, len(vector))
-        return {"masked": vector}
+            seed = pair_seed(_of(state, "mask_key"), public, pairs, me, int(sender))
+            vector = vector.plus(mask(seed, vector), sign(me, int(sender)))
+        return vector.state()
 
-    def _vector(self, update: Update, outputs: int, parties: int) -> Tensor:
+    def _vector(self, update: Update, outputs: int, parties: int, coding: Coding | None) -> Vector:
         """Makes the vector of the update, with as many outputs as all parties' vectors have."""
         rules, has = self._rules(), width(update.state)
         if outputs < has or outputs > has + 10_000:
             raise OfclError(f"the server asks for a head of {outputs} outputs; it is {has} here")
         weight = 1 if rules.equal_weights else update.samples
-        return encoded(grown(update.state, outputs, rules.seed), weight, parties)
+        reach = as_tensors(self._coder.reach()) if self._coder is not None else {}
+        if coding is None:
+            state = grown(update.state, outputs, rules.seed)
+            return Vector(encoded({**state, **reach}, weight, parties))
+        if self._coder is None:
+            raise OfclError("the server asks for a coded sum, and the run's terms have none")
+        if coding.base != self._coder.base() or weight > coding.weight:
+            raise OfclError("the server has another model than this party, or too small a weight")
+        share, most = weight / coding.weight, coding.most(weight)
+        integers, others = self._coder.code(outputs, coding.steps, share, most)
+        small = torch.cat([integers[name].flatten() for name in sorted(integers)])
+        return Vector(encoded({**others, **reach}, weight, parties), small.to(coding.dtype))
 
     def _reveal(self, about: str, request: State, update: Update) -> State:
         """Gives away one share of every party: of its self mask, or of its mask key."""

@@ -6,24 +6,26 @@ mask, or those of its mask key. From these it computes the sum alone.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ofcl.errors import OfclError
 from ofcl.models.head import grown
-from ofcl.secure_sum.fixed_point import decoded
-from ofcl.secure_sum.masking import FEWEST, mask, pair_seed, sign, threshold
-from ofcl.secure_sum.party_sum import STEPS, self_mask_of
-from ofcl.secure_sum.primitives import SECRET, public_of
-from ofcl.secure_sum.shamir import BYTES, joined
+from ofcl.secure_sum.coding import Coding
+from ofcl.secure_sum.masking import FEWEST, threshold
+from ofcl.secure_sum.party_sum import STEPS
+from ofcl.secure_sum.primitives import SECRET
+from ofcl.secure_sum.shamir import BYTES
+from ofcl.secure_sum.shared_steps import SharedSteps
+from ofcl.secure_sum.unmasking import unmasked
+from ofcl.secure_sum.vectors import Vector
 from ofcl.state import State, Tensors, nbytes
 from ofcl.update import Update
 
-MOST_WEIGHT = 10**9  # samples of one party
+OF_KEYS = ("letters", "masks", "signature", "outputs")
+"""The parts of a party's first answer that all parties of a sum hear."""
 
 
 class ServerSum:
@@ -36,6 +38,8 @@ class ServerSum:
         classes: Gives the number of outputs that a head may have now.
         seed: The run's seed, from which missing outputs of a head are drawn.
         fewest: The fewest parties of a sum; never less than `FEWEST`.
+        checksum: Computes the checksum of a global model, from which parties count the changes that
+            they send; None: they send their models.
         tell: Is given each line for the user.
     """
 
@@ -48,6 +52,7 @@ class ServerSum:
         classes: Callable[[], int],
         seed: int,
         fewest: int = FEWEST,
+        checksum: Callable[[Tensors], int] | None = None,
         tell: Callable[[str], None] = print,
     ) -> None:
         self._run, self._template, self._names = run, template, list(names)
@@ -55,14 +60,17 @@ class ServerSum:
         self._seed, self._fewest, self._tell = seed, max(FEWEST, fewest), tell
         self._number = 0
         self._open: State | None = None  # the sum that is going on
+        self._steps = SharedSteps(template, checksum, seed)
 
-    def begin(self, parties: Sequence[int], outputs: int) -> None:
+    def begin(self, parties: Sequence[int], outputs: int, base: Tensors) -> None:
         """Begins a sum, unless one is going on since before a restart.
 
         Args:
             parties: The numbers of the parties that take part.
             outputs: How many outputs the head of the global model has.
+            base: The global model.
         """
+        self._steps.begin(base)
         if self._open is None:
             self._number += 1
             answers: State = {step: {} for step in STEPS}
@@ -80,14 +88,17 @@ class ServerSum:
         step, answers = STEPS[opened["step"]], opened["answers"]
         request: State = {"sum": self._number, "step": step}
         if step == "shares":
-            request["keys"] = {k: {**answers["keys"][k], "name": self._names[int(k)]}
-                               for k in sorted(answers["keys"], key=int)}  # fmt: skip
+            signed = {k: {name: answers["keys"][k][name] for name in OF_KEYS}
+                      for k in sorted(answers["keys"], key=int)}  # fmt: skip
+            request["keys"] = {k: {**signed[k], "name": self._names[int(k)]} for k in signed}
         if step == "reveal":
             request["arrived"] = sorted(map(int, answers["masked"]))
         asked = opened["parties"] if step == "keys" else answers[STEPS[opened["step"] - 1]]
         missing = [int(k) for k in asked if str(k) not in answers[step]]
         if step != "masked":
             return dict.fromkeys(sorted(missing), request)
+        if opened.get("coding"):
+            request["coding"] = opened["coding"]
         letters = {k: answer["letters"] for k, answer in answers["shares"].items()}
         return {
             party: {
@@ -129,7 +140,8 @@ class ServerSum:
                 raise OfclError(f"its key for a sum ('{name}') cannot be")
         opened = self._opened()
         opened["outputs"] = max(opened["outputs"], outputs)
-        return {name: answer[name] for name in ("letters", "masks", "signature", "outputs")}
+        kept = {name: answer[name] for name in OF_KEYS}
+        return {**kept, **self._steps.read(answer)}
 
     def _check_shares(self, answer: State, party: int) -> State:
         """Checks that there is a letter of possible length for every other party."""
@@ -142,13 +154,14 @@ class ServerSum:
         return {"letters": dict(letters), "commitment": answer["commitment"]}
 
     def _check_masked(self, answer: State, party: int) -> State:
-        """Checks the length of a masked vector."""
-        vector, wanted = answer["masked"], sum(t.numel() for t in self._like().values()) + 1
-        if not isinstance(vector, Tensor) or vector.dtype != torch.int64:
-            raise OfclError("its masked vector is of another type")
-        if vector.shape != (wanted,):
-            raise OfclError(f"its masked vector has the shape {tuple(vector.shape)}")
-        return {"masked": vector}
+        """Checks type and length of the parts of a masked vector."""
+        came, wanted = Vector.read(answer), self._steps.form(self._like(), self._coding())
+        for part, like in zip(came, wanted, strict=True):
+            if not isinstance(part, Tensor) or part.dtype != like.dtype:
+                raise OfclError("its masked vector is of another type")
+            if part.shape != like.shape:
+                raise OfclError(f"its masked vector has the shape {tuple(part.shape)}")
+        return came.state()
 
     def _check_reveal(self, answer: State, party: int) -> State:
         """Checks that there is one share of every party, of the kind that was asked for."""
@@ -173,6 +186,8 @@ class ServerSum:
         needed = self._fewest if step == "keys" else threshold(parties)
         if len(answers) >= needed:
             opened["step"] += 1
+            if step == "keys":
+                opened["coding"] = self._steps.plan(answers)
         elif all(party in gone for party in self.requests()):
             self._tell(f"too few parties are left for the sum of round {self._number}")
             opened["step"], opened["given_up"] = len(STEPS), True
@@ -183,53 +198,30 @@ class ServerSum:
         Returns:
             The update of all parties together; empty if the sum was given up or is wrong.
         """
-        opened, self._open = self._opened(), None
-        if opened.get("given_up"):
-            return []
+        opened = self._opened()
+        mean: Tensors = {}
+        weight, coding = 0, self._coding()
+        arrived, keys = opened["answers"]["masked"], opened["answers"]["keys"]
         try:
-            total = self._unmasked(opened["answers"])
+            if not opened.get("given_up"):
+                total = unmasked(opened["answers"], f"{self._run} {self._number}", coding)
+                of_arrived = [keys[party] for party in arrived]
+                mean, weight = self._steps.mean(total, self._like(), coding, of_arrived)
         except OfclError as error:
             self._tell(f"the sum of round {self._number} is left out: {error}")
+            opened["given_up"] = True
+        self._open = None
+        if opened.get("given_up"):
             return []
-        mean, weight = decoded(total, grown(self._template, opened["outputs"], self._seed))
-        parties = len(opened["answers"]["masked"])
-        if not 0 <= weight <= parties * MOST_WEIGHT:
-            self._tell(f"the sum of round {self._number} is left out: its weight cannot be")
-            return []
-        arrived = opened["answers"]["masked"]
         lost = [self._names[party] for party in opened["parties"] if str(party) not in arrived]
         if lost:
             self._tell(f"the sum of round {self._number} is without {' and '.join(lost)}")
         return [Update(0, mean, weight, {}, sent=opened["sent"])]
 
-    def _unmasked(self, answers: State) -> Tensor:
-        """Adds up the masked vectors, and takes the masks off the sum.
-
-        Args:
-            answers: The answers of all steps.
-        """
-        vectors, reveals = answers["masked"], answers["reveal"]
-        total = torch.stack([answer["masked"] for answer in vectors.values()]).sum(0)
-        needed = threshold(len(answers["keys"]))
-        for party in vectors:
-            held = {int(k): bytes.fromhex(answer["self_masks"][party])
-                    for k, answer in reveals.items()}  # fmt: skip
-            commitment = answers["shares"][party]["commitment"]
-            seed = _from_enough(
-                held, needed, functools.partial(self_mask_of, commitment=commitment)
-            )
-            total -= mask(seed, len(total))
-        about = f"{self._run} {self._number}"
-        for lost in sorted(answers["shares"].keys() - vectors.keys(), key=int):
-            held = {int(k): bytes.fromhex(answer["mask_keys"][lost])
-                    for k, answer in reveals.items()}  # fmt: skip
-            public = answers["keys"][lost]["masks"]
-            key = _from_enough(held, needed, functools.partial(_mask_key_of, public=public))
-            for party in vectors:
-                other = bytes.fromhex(answers["keys"][party]["masks"])
-                seed = pair_seed(key, other, about, int(lost), int(party))
-                total -= sign(int(party), int(lost)) * mask(seed, len(total))
-        return total
+    def _coding(self) -> Coding | None:
+        """Gives the steps of the sum that is going on; None: models are sent."""
+        state = self._opened().get("coding")
+        return Coding.read(state, len(self._opened()["answers"]["keys"])) if state else None
 
     def _like(self) -> Tensors:
         """Gives tensors of the form that the sum has."""
@@ -242,7 +234,7 @@ class ServerSum:
 
     def state(self) -> State:
         """Gives the state of the sums, for a checkpoint."""
-        return {"number": self._number, "open": self._open}
+        return {"number": self._number, "open": self._open, "reach": self._steps.reach}
 
     def load_state(self, state: State) -> None:
         """Puts back what `state` gave.
@@ -251,36 +243,4 @@ class ServerSum:
             state: What `state` gave.
         """
         self._number, self._open = int(state["number"]), state["open"]
-
-
-def _mask_key_of(shares: Mapping[int, bytes], public: str) -> bytes:
-    """Puts the mask key of a party together from shares.
-
-    Args:
-        shares: As many shares as are needed, by the numbers of the parties that hold them.
-        public: The public half of the key.
-    """
-    secret = joined({number + 1: share for number, share in shares.items()}, SECRET)
-    if public_of(secret).hex() != public:
-        raise OfclError("shares of a mask key are wrong")
-    return secret
-
-
-def _from_enough(
-    shares: Mapping[int, bytes], needed: int, join: Callable[[dict[int, bytes]], bytes]
-) -> bytes:
-    """Puts a secret together from as many shares as are needed, or from others if one is wrong.
-
-    Args:
-        shares: The shares by the numbers of the parties that hold them.
-        needed: How many are needed.
-        join: Puts so many shares together; it raises an error if one is wrong.
-    """
-    holders = sorted(shares)
-    failure = OfclError("there are too few shares")
-    for start in range(len(holders) - needed + 1):
-        try:
-            return join({k: shares[k] for k in holders[start : start + needed]})
-        except OfclError as error:
-            failure = error
-    raise failure
+        self._steps.reach = dict(state.get("reach", {}))

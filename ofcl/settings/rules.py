@@ -40,6 +40,9 @@ def check_noise(settings: Settings) -> None:
 SUMS_ALONE = ("fedavg", "fedprox")
 """Aggregations that need the sum of the updates alone."""
 
+SUMMED = ("none", "int8")
+"""Ways to code models that can be added up."""
+
 
 def check_secure_aggregation(settings: Settings) -> None:
     """Raises an error if secure aggregation is asked for, and something needs single updates.
@@ -58,10 +61,15 @@ def check_secure_aggregation(settings: Settings) -> None:
             f"shows the server a sum alone, and aggregation = '{settings.aggregation}' needs the "
             "single updates; use fedavg or fedprox"
         )
-    elif settings.compress != "none":
+    elif settings.compress not in SUMMED:
         reason = (
             f"adds up masked numbers, and compress = '{settings.compress}' makes numbers that "
-            "cannot be added; use compress = 'none'"
+            "cannot be added; use compress = 'int8', whose steps all parties share, or 'none'"
+        )
+    elif settings.compress != "none" and settings.dp_clip is not None:
+        reason = (
+            "with dp_clip needs exact sums, of which the parties share the noise; use compress = "
+            "'none'"
         )
     elif settings.rounds == "buffered":
         reason = "needs parties that meet in a round; use rounds = 'waiting'"

@@ -78,5 +78,6 @@ def test_a_frozen_party_holds_up_nobody_and_counts_when_it_is_back(tmp_path):
     assert len(set(learned_of(out).values())) == 1
     result = RunDirectory(out).result()
     print(f"A {result.A:.1f}, undisturbed {undisturbed.result().A:.1f}")
-    # Which update comes when depends on how busy the machine is; chance would be 33.
-    assert result.A >= undisturbed.result().A - 4.0
+    # Which update comes when depends on how busy the machine is: from 0.6 below to 1.7 above was
+    # seen, in four runs. Chance would be 33.
+    assert result.A >= undisturbed.result().A - 3.0

@@ -10,7 +10,15 @@ from safetensors.torch import load_file
 
 from ofcl import Run, make_settings
 from ofcl.storage.checkpoint import load_checkpoint
-from tests.support.deployment import PARTIES, Deployment, rounds_of, settings_file
+from ofcl.storage.run_directory import RunDirectory
+from tests.support.deployment import (
+    LONG,
+    PARTIES,
+    Deployment,
+    learned_of,
+    rounds_of,
+    settings_file,
+)
 
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 pytestmark = pytest.mark.xdist_group("deployment")  # two cores are not many for two federations
@@ -87,3 +95,41 @@ def test_masked_updates_give_the_plain_model_and_the_server_holds_none_of_them(t
     for name, value in plain.server.model.items():
         assert torch.allclose(model[name], value, atol=alike), name
     assert "the server sees a sum with others alone" in deployment.log(PARTIES[0])
+
+
+CODED = {**LONG, "tasks": 1, "limit": 40, "min_clients": 3, "secure_aggregation": True,
+         "compress": "int8", "closing_round": "end"}  # fmt: skip
+
+
+@pytest.mark.long
+def test_coded_sums_go_on_and_learn_as_much_though_a_party_and_the_run_are_killed(tmp_path):
+    plain = Run(make_settings({**CODED, "secure_aggregation": False, "compress": "none"}))
+    list(plain)
+    deployment, out = Deployment(tmp_path), tmp_path / "run"
+    try:
+        deployment.server()
+        for name in PARTIES:
+            deployment.client(name, "--secure-only")
+        deployment.connected(3)
+        made = settings_file(tmp_path / "run.toml", CODED)
+        deployment.spawn("start", "start", deployment.folder, made, "--out", out)
+        for kill in (PARTIES[1], "start", PARTIES[2]):
+            at = rounds_of(out)
+            deployment.wait_for(lambda at=at: rounds_of(out) >= at + 3, "three rounds")
+            deployment.kill(kill)
+            if kill == "start":
+                deployment.spawn("start", "start", deployment.folder, "--resume")
+            else:
+                deployment.client(kill, "--secure-only")
+        assert deployment.finish("start") == 0, deployment.told()
+    finally:
+        deployment.stop()
+    told = [event for event in RunDirectory(out).events() if event["event"] == "round"]
+    numbers = sum(t.numel() for t in load_file(out / "model.safetensors").values())
+    first, last = told[0], told[-1]
+    assert first["bytes_sent"] > 3 * 8 * numbers  # in fixed point: eight bytes a number
+    assert last["bytes_sent"] < 3 * 2 * numbers  # one byte, and keys, letters and shares
+    assert len(set(learned_of(out).values())) == 1
+    result = RunDirectory(out).result()
+    print(f"A {result.A:.1f}, undisturbed and plain {plain.result().A:.1f}")
+    assert result.A >= plain.result().A - 6.0  # who is in which sum depends on the machine

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from ofcl import OfclError
 from ofcl.secure_sum.fixed_point import STEPS, decoded, encoded
 from ofcl.secure_sum.masking import mask
+from ofcl.secure_sum.vectors import Vector
 
 
 def test_a_weighted_mean_by_hand():
@@ -24,9 +25,10 @@ def test_a_weighted_mean_by_hand():
                 min_size=3, max_size=6))  # fmt: skip
 def test_masks_leave_a_sum_that_is_exact_to_half_a_step_for_each(parties):
     total = torch.zeros(2, dtype=torch.int64)
+    noise = mask(bytes(32), Vector(total)).exact
     for value, weight in parties:
-        total += encoded({"w": torch.tensor([value])}, weight, len(parties)) + mask(bytes(32), 2)
-    total -= len(parties) * mask(bytes(32), 2)
+        total += encoded({"w": torch.tensor([value])}, weight, len(parties)) + noise
+    total -= len(parties) * noise
     mean, weight = decoded(total, {"w": torch.zeros(1, dtype=torch.double)})
     expected = sum(v * w for v, w in parties) / weight
     assert abs(mean["w"].item() - expected) <= len(parties) / (2 * STEPS * weight) + 1e-9

@@ -240,7 +240,6 @@ def test_a_masked_run_with_noise_tells_the_epsilon_of_the_sum(tmp_path):
     ({"aggregation": "krum"}, "needs the single updates"),
     ({"aggregation": "weighted"}, "needs the single updates"),
     ({"clip_norm": 1.0}, "dp_clip clips at the parties"),
-    ({"compress": "int8"}, "use compress = 'none'"),
     ({"classifier": "nearest-mean", "closing_round": "task"}, "classifier = 'head'"),
     ({"method": "mfcl"}, "sends more than these"),
 ])  # fmt: skip

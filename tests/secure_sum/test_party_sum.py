@@ -31,7 +31,7 @@ def party(k, **change):
 def server(said=None):
     tell = (said if said is not None else []).append
     summing = ServerSum("ab", LIKE, PARTIES, classes=lambda: 2, seed=0, tell=tell)
-    summing.begin([0, 1, 2], 0)
+    summing.begin([0, 1, 2], 0, {})
     return summing
 
 
@@ -91,7 +91,7 @@ def test_an_update_is_part_of_one_sum_alone():
     for _ in range(4):
         asked(summing, parties)
     summing.result()
-    summing.begin([0, 1, 2], 0)
+    summing.begin([0, 1, 2], 0, {})
     asked(summing, parties)
     asked(summing, parties)
     with pytest.raises(OfclError, match="part of a sum already"):
@@ -184,7 +184,7 @@ def test_old_keys_of_others_are_refused():
     for _ in range(3):
         asked(summing, parties)
     summing.result()
-    summing.begin([0, 1, 2], 0)
+    summing.begin([0, 1, 2], 0, {})
     asked(summing, parties)
     request = summing.requests()[0]
     with pytest.raises(OfclError, match="hospital-c has not signed"):
@@ -215,7 +215,7 @@ def test_a_server_that_tells_groups_different_things_gets_one_kind_of_share_alon
 def test_heads_of_different_width_are_summed_at_the_width_of_the_run():
     like = {"head.weight": torch.zeros(2, 3), "head.bias": torch.zeros(2)}
     summing = ServerSum("ab", like, PARTIES, classes=lambda: 4, seed=0, tell=print)
-    summing.begin([0, 1, 2], 4)
+    summing.begin([0, 1, 2], 4, {})
     parties = {k: party(k) for k in range(3)}
     sent = {}
     for k, wide in enumerate((2, 3, 4)):
@@ -229,3 +229,18 @@ def test_heads_of_different_width_are_summed_at_the_width_of_the_run():
     fresh = [grown(sent[k].state, 4, 0) for k in range(3)]
     expected = torch.stack([state["head.weight"] for state in fresh]).mean(0)
     assert torch.allclose(mean.state["head.weight"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [2**62, -(2**62)])
+def test_a_spoilt_vector_whose_weight_cannot_be_is_left_out(weight):
+    def spoil(step, k, answer):
+        if step == "masked" and k == 1:
+            answer["masked"][-1] += weight
+        return answer
+
+    said = []
+    summing, parties = server(said), {k: party(k) for k in range(3)}
+    for _ in range(4):
+        asked(summing, parties, spoil=spoil)
+    assert summing.result() == []
+    assert said == ["the sum of round 1 is left out: its weight cannot be"]

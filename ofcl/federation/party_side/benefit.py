@@ -128,3 +128,36 @@ class Comparison:
     def _all(self, name: ModelName) -> np.ndarray:
         """Returns whether a model predicts each sample of all tasks right."""
         return np.concatenate([*self.right[name], np.empty(0, dtype=bool)])
+
+
+@dataclass(frozen=True)
+class OnNewSamples:
+    """A comparison on the newest samples of a stream, each just before it was learned.
+
+    Args:
+        samples: How many samples there were.
+        own: How many of them the party's own model, which takes part in rounds, predicted right.
+        alone: How many the model of the party's data alone did.
+    """
+
+    samples: int
+    own: int
+    alone: int
+
+    def in_words(self) -> str:
+        """Says in a line for the log how good both are.
+
+        >>> print(OnNewSamples(500, 400, 350).in_words().replace(": ", ":\\n"))
+        on your last 500 new samples, before learning them:
+        your own 80.0 %, learned from your data alone 70.0 %
+        """
+        own, alone = (100 * right / self.samples for right in (self.own, self.alone))
+        return (
+            f"on your last {self.samples} new samples, before learning them: {WORDS['own']} "
+            f"{own:.1f} %, {WORDS['alone']} {alone:.1f} %"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the number of samples and the accuracies in percent, for a file."""
+        own, alone = (round(100 * right / self.samples, 2) for right in (self.own, self.alone))
+        return {"samples": self.samples, "own": own, "alone": alone}

@@ -6,14 +6,12 @@ on those of others; nothing of what others know of each other.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ofcl.engines.cross_tester import Row
-from ofcl.federation.party_side.kept_models import HELPS
-from ofcl.storage.atomic_files import write_whole
+from ofcl.federation.party_side.helps_file import HELPS, read_helps, write_helps
 
 
 class CrossResults:
@@ -40,15 +38,10 @@ class CrossResults:
         """
         for line in self._in_words(here, elsewhere):
             self._tell(line)
-        try:
-            noted = json.loads(self._path.read_text(encoding="utf-8"))
-            noted = noted if noted["run"] == self._run() else {}
-        except (OSError, ValueError, KeyError, TypeError):  # there is none, or somebody changed it
-            noted = {}
-        noted = {"run": self._run(), "tasks": [], **noted}
+        noted = read_helps(self._path, self._run())
         noted["cross_site"] = {"here": _plain(here), "elsewhere": _plain(elsewhere)}
         try:
-            write_whole(self._path, json.dumps(noted, indent=1) + "\n")
+            write_helps(self._path, noted)
         except OSError as error:  # the server has the results, too
             self._tell(f"error: '{self._path}' could not be written: {error}")
 

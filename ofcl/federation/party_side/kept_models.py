@@ -5,7 +5,6 @@ They are made from what the party has learned and received. Nothing of this leav
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,17 +22,16 @@ from ofcl.engines.messages import Request
 from ofcl.engines.rejection import Rejected, check_tensors
 from ofcl.errors import OfclError
 from ofcl.federation.party_side.benefit import Comparison, ModelName
+from ofcl.federation.party_side.helps_file import HELPS, note_new_samples, read_helps, write_helps
 from ofcl.federation.party_side.model_files import delete_models, write_model
 from ofcl.federation.party_side.own_source import OwnClient
 from ofcl.methods.accompanied import Accompanied
 from ofcl.models.head import width
 from ofcl.privacy import epsilon
 from ofcl.state import State, Tensors, copied
-from ofcl.storage.atomic_files import write_whole
 from ofcl.storage.encryption import Seal
 from ofcl.update import frozen, network_alone, travelling
 
-HELPS = "helps.json"
 OF_STREAMS = 2  # models of tasks, and of rounds, that are kept of a stream, which may have no end
 
 Keep = Literal["global", "own"]
@@ -97,6 +95,9 @@ class KeptModels:
             self._learned, self._own = client.learned, client.own_model()
         if self._made.settings.streams and "take" in request.steps and client.learned:
             self._save_round(request, client)
+            note_new_samples(
+                self._folder / HELPS, self._run, self._keep, client.learner, self._tell
+            )
 
     def _save_round(self, request: Request, client: Client) -> None:
         """Saves the kept model in the middle of a stream, which may have no end; it is not tested.
@@ -316,15 +317,12 @@ class KeptModels:
             over: Whether the run is over.
         """
         path = self._folder / HELPS
-        try:
-            noted = json.loads(path.read_text(encoding="utf-8"))
-            before = [row for row in noted["tasks"] if row["task"] < task]
-            rows = before if noted["run"] == self._run else []
-        except (OSError, ValueError, KeyError, TypeError):  # there is none, or somebody changed it
-            rows = []
+        noted = read_helps(path, self._run)
+        rows = [row for row in noted["tasks"] if row["task"] < task]
         rows.append({"task": task, **compared.to_json(self._keep)})
-        content = {"run": self._run, "over": over, "kept": self._keep, "tasks": rows}
-        write_whole(path, json.dumps(content, indent=1) + "\n")
+        new = {"new": noted["new"]} if "new" in noted else {}
+        content = {"run": self._run, "over": over, "kept": self._keep, "tasks": rows, **new}
+        write_helps(path, content)
 
     def _in_words(self, task: int, ended: bool, over: bool) -> str:
         """Says in a line for the log what is saved, and how to use it.

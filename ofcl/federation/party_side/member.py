@@ -304,7 +304,8 @@ class Member:
         settings = self._terms.settings
         private = settings.get("dp_clip") is not None
         fewest = int(settings.get("min_clients", 0)) if private else 0  # they share the noise
-        return SumRules(int(settings["seed"]), equal_weights=private, fewest=fewest)
+        coded = settings.get("compress", "none") != "none"
+        return SumRules(int(settings["seed"]), private, fewest, coded)
 
     def _agrees_to_cross_site(self, terms: Terms | None) -> bool:
         """Tells whether a run asks for cross-site validation, and the party agrees to it.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.make_client import fewest_in_sum, needs_class_counts
 from ofcl.assembly.make_learner import build_model
+from ofcl.compression.differences import checksum
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.vocabulary import Vocabulary
 from ofcl.engines.cross_test import CrossTest
@@ -75,6 +76,7 @@ def make_summing(
         classes=lambda: len(vocabulary.labels),
         seed=settings.seed,
         fewest=fewest_in_sum(settings),
+        checksum=checksum if settings.compress != "none" else None,
         tell=tell,
     )
 

@@ -47,12 +47,14 @@ class RunStatus:
         before = read_status(path)
         same = before.get("run") == str(run.resolve())
         kept: dict[str, Any] = {
-            k: before[k] for k in ("lines", "rejected", "classes") if same and k in before
+            k: before[k]
+            for k in ("lines", "rejected", "refused", "classes")
+            if same and k in before
         }
         nobody: dict[str, dict[str, Any]] = {name: {} for name in self._names}
         first: dict[str, Any] = {
-            "run": str(run.resolve()), "state": "waiting", "rejected": [], "classes": {},
-            "parties": nobody, "epsilon": None,
+            "run": str(run.resolve()), "state": "waiting", "rejected": [], "refused": 0,
+            "classes": {}, "parties": nobody, "epsilon": None,
         }  # fmt: skip
         self._file = made(path, {**first, **kept})
         self._cost: Callable[[], float | None] = lambda: None
@@ -70,6 +72,7 @@ class RunStatus:
                 rejected = self._file.facts["rejected"]
                 rejected.append([round(self._file.now(), 1), text[:400]])
                 del rejected[:-MOST_REJECTED]
+                self._file.facts["refused"] += 1
             self._file.line(text)
             tell(text)
 

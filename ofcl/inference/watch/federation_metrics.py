@@ -7,7 +7,7 @@ from typing import Any
 
 from ofcl.inference.watch.server_facts import facts_of_parties
 
-COUNTERS = {"bytes_sent", "bytes_received", "batches", "round", "messages", "failures", "rejected"}
+COUNTERS = {"bytes_sent", "bytes_received", "batches", "round", "messages", "failures"}
 """Numbers that only grow while a run goes on; they begin anew with the next run."""
 
 RUN = ("round", "round_seconds", "last_round_seconds", "anytime", "A", "F", "bytes_sent",
@@ -42,6 +42,7 @@ def _of_server(facts: Mapping[str, Any]) -> list[str]:
     lines = _metric("server_up", [({}, facts["server_up"])])
     lines += _metric("certificate_days", [({}, facts["certificate_days"])])
     lines += _metric("run_running", [({}, run["state"] == "running")])
+    lines += _metric("run_rejected", [({}, facts["refused"])], counter=True)
     for name in RUN:
         lines += _metric(f"run_{name}", [({}, run.get(name))], counter=name in COUNTERS)
     for name in ("connected", *OF_PARTY):
@@ -63,7 +64,10 @@ def _of_party(facts: Mapping[str, Any]) -> list[str]:
         lines += _metric(f"party_{name}", [(label, facts.get(name))], counter=name in COUNTERS)
     last = (facts.get("helps") or {}).get("tasks", [])[-1:]
     values = [({**label, "model": m}, row.get(m)) for row in last for m in MODELS]
-    return lines + _metric("party_model_accuracy", values)
+    new = (facts.get("helps") or {}).get("new", {})
+    on_new = [({**label, "model": m}, new.get(m)) for m in ("own", "alone")]
+    lines += _metric("party_model_accuracy", values)
+    return lines + _metric("party_new_samples_accuracy", on_new)
 
 
 def _metric(

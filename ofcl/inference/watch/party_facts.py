@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ofcl.evaluation.metrics import forgetting, last_accuracy
-from ofcl.federation.party_side.kept_models import HELPS
+from ofcl.federation.party_side.helps_file import HELPS
 from ofcl.federation.party_side.party_status import MOST_TESTS
 from ofcl.federation.setup.folders import load_party
 from ofcl.federation.setup.keys import days_left

@@ -68,6 +68,7 @@ class ServerFacts:
             ],
             "cross_site": _cross_site(result, server.federation.parties),
             "rejected": noted.get("rejected", [])[::-1],
+            "refused": noted.get("refused", 0),
             "lines": noted.get("lines", [])[::-1],
         }
 

@@ -14,10 +14,11 @@ from ofcl.assembly.dataset_clients import dataset_participants
 from ofcl.bundle.open_bundle import find_bundle
 from ofcl.engines.local import LocalEngine
 from ofcl.engines.messages import Request, pack_request
-from ofcl.events import Evaluated, Round
+from ofcl.events import Evaluated, Learned, Round
 from ofcl.federation.party_side import model_files
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.server_side import courier
+from ofcl.methods import new_samples
 from ofcl.models.head import grown
 from ofcl.storage.encryption import Seal
 from ofcl.storage.memories import MemoryPlace, forget, list_samples, read_memories
@@ -174,6 +175,43 @@ def test_of_a_stream_each_party_has_a_model_of_its_columns(tmp_path):
     assert rounds == {f"round-{run.server.round - 1}", f"round-{run.server.round}"}
     assert list(model.predict([{"u": 20, "v": 1}, {"u": 1020, "v": 1}])) == ["a", "b"]
     assert any("learned from your data alone" in line for line in said[1])
+
+
+def test_of_a_stream_without_tasks_the_model_alone_is_compared_on_new_samples(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(new_samples, "LOT", 20)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = "".join(f"{(n * 7) % 11},{n % 3},{'ab'[n % 2]}\n" for n in range(100))
+    (folder / "0.csv").write_text("u,v,label\n" + rows)
+    values = {"dataset": f"watch:{folder}", "idle": 0.3, "window": 20, "label": "label"}
+    made = lambda k: member(  # noqa: E731
+        tmp_path, k, open_source(values, False, print), local_too=True
+    )
+    transport = InProcess({k: made(k) for k in range(3)})
+    settings = {"method": "er", "memory": 20, "hidden": 8, "burn_in": 0, "q": 2, "patience": 0.5,
+                "min_clients": 3, "protocol": "sound", "steps": 3, "batch_size": 10}  # fmt: skip
+    run, _ = hosted(tmp_path, transport, settings)
+    helps, right, shown = tmp_path / PARTIES[1] / "helps.json", [], []
+    said = said_by(transport)[0]
+    for event in run:
+        if isinstance(event, Learned) and event.client == 1:
+            right.append(100 * event.correct / event.samples)
+        if isinstance(event, Round):
+            if event.round == 2:  # killed: what was counted is in its state
+                transport.members[1] = made(1)
+                transport.processes[1] += 1
+            if helps.exists():
+                shown.append(json.loads(helps.read_text()))
+    assert len(right) >= 4
+    assert [one["new"]["own"] for one in shown] == [round(r, 2) for r in right[: len(shown)]]
+    assert [one["new"]["lot"] for one in shown] == list(range(1, len(shown) + 1))
+    assert all(one["new"]["samples"] == 20 and one["tasks"] == [] for one in shown)
+    assert len(shown) >= 3
+    lines = [line for line in said if line.startswith("on your last 20 new samples")]
+    assert len(lines) >= 3
+    assert all("your own" in line and "learned from your data alone" in line for line in lines)
 
 
 class Started(InProcess):

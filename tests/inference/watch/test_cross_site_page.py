@@ -23,8 +23,8 @@ def browser():
         yield opened
 
 
-def shown(browser, facts):
-    """The table of cross-site validation on the page of some facts; None: it is hidden."""
+def opened(browser, facts):
+    """The page of some facts."""
     page = browser.new_page()
 
     def answer(route):
@@ -38,6 +38,12 @@ def shown(browser, facts):
     page.route("http://watch.test/**", answer)
     page.goto("http://watch.test/")
     page.locator("#shown:not([hidden])").wait_for()
+    return page
+
+
+def shown(browser, facts):
+    """The table of cross-site validation on the page of some facts; None: it is hidden."""
+    page = opened(browser, facts)
     if page.locator("#cross").is_hidden():
         return None
     return [row.split("\t") for row in page.locator("#cross table").inner_text().splitlines()]
@@ -67,3 +73,10 @@ def test_the_server_shows_the_matrix_and_a_party_its_own_row_and_column(tmp_path
     ]
     assert shown(browser, {**server, "cross_site": None}) is None
     assert shown(browser, {**party, "helps": None}) is None
+    # Of a stream without tasks there is the comparison on new samples alone.
+    new = {"lot": 3, "samples": 500, "own": 81.2, "alone": 70.44}
+    page = opened(browser, {**party, "helps": {"run": "x", "tasks": [], "new": new}})
+    assert page.locator("#helps").inner_text().split("\n")[-1] == (
+        "On your last 500 new samples, each before it was learned: your own model 81.2 %, one of "
+        "your data alone 70.4 %."
+    )

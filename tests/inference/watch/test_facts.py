@@ -135,6 +135,7 @@ def test_metrics_are_in_the_format_of_prometheus(over):
     folder, run = over
     text = metrics_text(ServerFacts(folder).collect())
     assert f"\nofcl_run_round_total {run.result().rounds}\n" in text
+    assert "\nofcl_run_rejected_total 1\n" in text
     assert '\nofcl_party_connected{party="hospital-c"} 0\n' in text
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))

@@ -187,8 +187,15 @@ function elsewhere(own, found) {
 
 function helps(facts) {
   const found = facts.helps;
-  at("helps").hidden = !found || !found.tasks.length;
+  at("helps").hidden = !found || !(found.tasks.length || found.new);
   if (at("helps").hidden) return;
+  const recent = found.new;
+  at("new").hidden = !recent;
+  at("new").textContent = recent ? `On your last ${recent.samples} new samples, each before it was learned: your own `
+    + `model ${percent(recent.own)}, one of your data alone ${percent(recent.alone)}.` : "";
+  at("helps").querySelector("table").hidden = !found.tasks.length;
+  at("verdict").hidden = !found.tasks.length;
+  if (!found.tasks.length) return;
   const rows = found.tasks, last = rows[rows.length - 1];
   table("helps", rows.slice().reverse().map((row) => [String(row.task), String(row.samples),
     percent(row.global), percent(row.own), percent(row.alone)]));
