@@ -147,6 +147,10 @@ class Client:
         barrier: Where it waits for the others when it has ended a task (`Barrier`).
         classifier: How a model predicts when it is tested (`Classifier`).
         seed: The run's seed.
+
+    Attributes:
+        fewest_new: An update with new samples, but fewer than these, is not sent; 0: all are.
+        withheld: The new samples that its last update was to have, and has not.
     """
 
     def __init__(
@@ -171,6 +175,9 @@ class Client:
         self._is_global = False  # whether its model is the global one, unchanged
         self.begun = 0  # tasks that it was let begin, or be tested on, after waiting
         self.learned = 0  # mini-batches
+        self._new = 0  # samples since its last update
+        self.fewest_new = 0
+        self.withheld = 0
         self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
         self._held_out, self._sharing, self._classifier = held_out, sharing, classifier
@@ -252,6 +259,7 @@ class Client:
         batch, self._is_global = next(self.stream), False
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
+        self._new += len(batch.y)
         self._classes.update(batch.y.tolist())
         self.waiting = self.schedule.due(self._batches)
         return batch, sorted(self._classes)
@@ -460,9 +468,25 @@ class Client:
         self.learner.grow(classes, self._seed)
         self._bind()
 
-    def update(self) -> Update:
-        """Makes the update that it sends now; with differential privacy, clipped and noisy."""
-        state = copied(self._travelling)
+    @property
+    def keeps_back(self) -> bool:
+        """Whether its model has new samples that no update has had, and too few for one."""
+        return 0 < self._new < self.fewest_new
+
+    def update(self, instead: Tensors | None = None) -> Update:
+        """Makes the update that it sends now; with differential privacy, clipped and noisy.
+
+        Args:
+            instead: The global model, which it sends back without weight if there are too few new
+                samples behind the update (`fewest_new`); None: the update is sent in any case.
+        """
+        few = self.keeps_back and instead is not None
+        self.withheld = self._new if few else 0
+        if few and instead is not None:
+            wide = grown(instead, outputs(self.model), self._seed)
+            state = copied({name: wide[name].detach() for name in self._travelling})
+        else:
+            state, self._new = copied(self._travelling), 0
         self.released += 1
         if self._sharing.privacy is not None:
             start = grown(self._start, outputs(self.model), self._seed)
@@ -471,8 +495,8 @@ class Client:
         # The server knows no base of the first; a sum's are coded in steps that all share.
         if self._differences is not None and self._base and not self._sharing.summed:
             coded, state = self._differences.code(state, self._base)
-        classes = dict(self._classes) if self._sharing.class_counts else {}
-        samples, extras = self._classes.total(), self.learner.sends()
+        classes = dict(self._classes) if self._sharing.class_counts and not few else {}
+        samples, extras = 0 if few else self._classes.total(), self.learner.sends()
         return Update(self.number, state, samples, classes, extras, coded=coded)
 
     def reach_of_sum(self, state: Tensors, known: Tensors) -> dict[str, float]:
@@ -583,6 +607,7 @@ class Client:
             "prototypes": self._prototypes,
             "begun": self.begun,
             "learned": self.learned,
+            "new": self._new,
             "told": self._counted,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
@@ -619,3 +644,4 @@ class Client:
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._counted = int(state.get("told", self.learned))
         self._classes = Counter(dict(state["classes"]))
+        self._new = int(state.get("new", self._classes.total()))

@@ -106,7 +106,7 @@ def wait_for_server(port: int) -> None:
     Args:
         port: The port on which it will.
     """
-    for _ in range(600):
+    for _ in range(3000):  # a busy machine takes minutes
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
         except OSError:

@@ -88,7 +88,8 @@ class CrossTester:
         Raises:
             OfclError: If the step is refused; the error says why.
         """
-        if not self._agrees():
+        # What an update was not to show, its own model is not to show either.
+        if not self._agrees() or client.keeps_back:
             return {"agrees": False}
         if not client.finished:
             raise OfclError("the server asks for cross-site validation before the data have ended")

@@ -343,7 +343,13 @@ class Responder:
             device = next(client.model.parameters()).device
             update = client.survey(all_to_device(request.model, device))
         elif not request.by_itself and status in ("waiting", "between-tasks"):
-            update = client.update()
+            device = next(client.model.parameters()).device
+            update = client.update(all_to_device(request.model, device))
+            if client.withheld:
+                self._tell(
+                    f"{client.withheld} new samples are too few for an update (your limit is "
+                    f"{client.fewest_new}): the global model was sent back in its place"
+                )
         if self.masked and update is not None:
             self._held, update = update, None
         return Reply(

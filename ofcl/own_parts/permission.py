@@ -73,11 +73,13 @@ def check_allowed_at_party(values: Mapping[str, Any], allowed: Iterable[str]) ->
         if name.startswith(DOWNLOADED):
             raise OfclError(
                 f"the server asks for {kind} = '{name}', a pretrained network that this party has "
-                f"not allowed. To allow it, start this party with --set allow={name}, and say "
-                "where its weights are with --set weights=FILE, unless they come from the hub"
+                f"not allowed. To allow it, start this party with --set allow={name}, or write it "
+                "into `allow` of policy.toml; and say where its weights are with --set "
+                "weights=FILE, unless they come from the hub"
             )
         if is_path(name) or name.startswith(HANDED) or name in installed(kind):
             raise OfclError(
                 f"the server asks for {kind} = '{name}', which is code that this party has not "
-                f"allowed. To allow it, start this party with --set allow={name}"
+                f"allowed. To allow it, start this party with --set allow={name}, or write it into "
+                "`allow` of policy.toml"
             )

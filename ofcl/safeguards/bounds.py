@@ -54,8 +54,10 @@ class Bounds:
         if self._distance is None:
             return list(updates)
         lengths = [_length(update.state, model) for update in updates]
-        # One that sends nothing cannot hold up the others: earlier rounds count, too.
-        usual = max(usual_of(lengths), usual_of(self._usual))
+        # One that sends nothing cannot hold up the others: earlier rounds count, too. And one that
+        # keeps its update back (`Client.fewest_new`) has no samples, and says nothing of the usual.
+        now = usual_of([n for u, n in zip(updates, lengths, strict=True) if u.samples])
+        usual = max(now, usual_of(self._usual))
         limit = self._distance * usual
         near = []
         for update, length in zip(updates, lengths, strict=True):
@@ -68,7 +70,7 @@ class Bounds:
                 )
                 update = replace(update, state=_pulled_back(update.state, model, limit))
             near.append(update)
-        self._usual = [*self._usual, usual_of(lengths)][-REMEMBERED:]
+        self._usual = [*self._usual, now][-REMEMBERED:]
         return near
 
     def _light(self, updates: Sequence[Update]) -> list[Update]:

@@ -74,6 +74,7 @@ class EarlierModels:
             model: The newest global model.
         """
         if not self._models:
+            self.acquitted = self.by_failures  # there is nothing to try: it is said once
             return None
         if not self.by_failures:
             return self._models.pop()

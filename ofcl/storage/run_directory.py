@@ -14,6 +14,7 @@ line `resumed` with the number of events up to that checkpoint; readers drop the
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
@@ -191,7 +192,16 @@ class RunDirectory:
 
         Raises:
             InUse: If another process has locked the run.
+            OfclError: If there is a link in the directory. It may be somebody else's: what such a
+                link points to would be written to.
         """
+        for folder, folders, files in os.walk(self.path):
+            for name in (*folders, *files):
+                if (path := Path(folder) / name).is_symlink():
+                    raise OfclError(
+                        f"'{path}' is a link: the run would write to what it points to. Delete it, "
+                        "and look what put it there"
+                    )
         with explained(self.path):
             lock = try_lock(self.path / "lock")
         if lock is None:

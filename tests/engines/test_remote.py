@@ -247,6 +247,54 @@ def test_a_server_that_is_killed_goes_on_and_nobody_notices(tmp_path, blobs, aft
     assert_same(again.server.model, server.model)
 
 
+def test_a_server_that_is_killed_after_a_lost_answer_asks_for_the_same_again(tmp_path, blobs):
+    settings = make_settings({**TINY, "method": "bi", "clients": 3})
+    whole, server, _ = remotely(tmp_path / "whole", settings, blobs, min_clients=3)
+
+    class Loses(InProcessChannel):
+        """Loses an answer of client 2; the server is killed when it asks for it once more."""
+
+        lost = None
+
+        def exchange(self, requests):
+            if self.lost is not None:
+                assert requests[2].exchange == self.lost
+                raise Killed
+            answers = super().exchange(requests)
+            if requests[0].exchange == 4:
+                del answers[2]
+                self.lost = requests[2].exchange
+            return answers
+
+    saved, told = {}, []
+    parties = dataset_participants(settings, blobs)
+    post = Loses(tmp_path / "parties", parties.settings, blobs)
+
+    def begin(parties, post):
+        def save():
+            state = {"engine": engine.state(), "server": parties.server.state()}
+            saved.update(state=over_the_wire(state), events=list(told))
+
+        engine = RemoteEngine(3, post, run="run", min_clients=3, tell=lambda _: None, save=save)
+        return engine
+
+    with pytest.raises(Killed):
+        for event in federate(begin(parties, post), parties.server):
+            told.append(event)
+    plain = InProcessChannel(tmp_path / "parties", parties.settings, blobs)
+    again = dataset_participants(settings, blobs)
+    events = list(saved["events"])
+    engine = begin(again, plain)
+    engine.load_state(saved["state"]["engine"])
+    again.server.load_state(saved["state"]["server"])
+    events += federate(engine, again.server)
+    assert post.lost == 4
+    assert_same(again.server.model, server.model)
+    for kind in (Round, Learned, Evaluated):
+        found, right = ([e for e in both if isinstance(e, kind)] for both in (events, whole))
+        assert sorted(found, key=repr) == sorted(right, key=repr)
+
+
 NEAREST = {**TINY, "method": "cbr", "clients": 3, "classifier": "nearest-mean",
            "closing_round": "task"}  # fmt: skip
 

@@ -15,6 +15,7 @@ from ofcl.assembly.going_on import read_start
 from ofcl.assembly.inheritance import inherited
 from ofcl.assembly.replaying import read_replay
 from ofcl.bundle.open_bundle import find_bundle
+from ofcl.engines import cross_tester
 from ofcl.engines.messages import pack_request
 from ofcl.events import GLOBAL_MODEL, CrossTested, Evaluated
 from ofcl.experiment import Run
@@ -294,7 +295,7 @@ def test_a_server_cannot_change_the_terms_of_a_run_that_it_began_otherwise(tmp_p
         assert set(server.asks(ask, party=party)) == {"agrees", "model"}
 
 
-def test_a_server_cannot_test_one_model_after_the_other(tmp_path):
+def test_a_server_cannot_test_one_model_after_the_other(tmp_path, monkeypatch):
     server = Asking(tmp_path)
     model = dict(server.run.server.model)
     step = {"step": "test", "model": 1, "name": "hospital-b"}
@@ -306,6 +307,9 @@ def test_a_server_cannot_test_one_model_after_the_other(tmp_path):
     for number in (-2, 3, True, "1", None):
         with pytest.raises(OfclError, match="its number of a party is"):
             server.asks({**step, "model": number}, other)
+    monkeypatch.setattr(cross_tester, "MOST_MODELS", 2)  # however many parties it speaks of
+    with pytest.raises(OfclError, match="its number of a party is 2"):
+        server.asks({**step, "model": 2, "name": "hospital-c"}, other)
 
 
 def test_a_model_or_step_that_cannot_be_is_refused_and_changes_nothing(tmp_path):

@@ -74,6 +74,17 @@ def test_of_two_parties_the_smaller_update_is_the_usual_one():
     assert told == [1, 1]
 
 
+def test_parties_that_keep_their_updates_back_do_not_pull_back_the_others():
+    told = []
+    bounds = Bounds(5.0, 3.0, lambda client, what: told.append(client))
+    model = {"w": torch.zeros(2)}
+    learned = Update(0, {"w": torch.tensor([3.0, 4.0])}, 10, {})
+    kept_back = [Update(k, model, 0, {}) for k in (1, 2)]
+    first, *_ = bounds.applied([learned, *kept_back], model)
+    assert torch.equal(first.state["w"], learned.state["w"])
+    assert (first.samples, told) == (10, [])
+
+
 def test_a_party_cannot_choose_its_weight(tmp_path):
     def heavy(answer):
         if answer["update"] is not None:
@@ -114,6 +125,20 @@ def test_a_model_that_was_put_aside_is_taken_again_after_a_restart():
     assert [resumed.earlier.spoilt([], True) for _ in range(3)] == [False, False, True]
 
 
+def test_all_earlier_models_are_tried_before_the_newest_is_taken_again():
+    server = Server({"w": torch.zeros(1)}, earlier=EarlierModels(), min_clients=1, previous=0.0)
+    failed = lambda: [server.earlier.spoilt([], True) for _ in range(3)][-1]  # noqa: E731
+    assert failed()
+    assert server.go_back() is None  # before the first round there is none
+    assert not failed()  # which is said once
+    assert not server.earlier.spoilt([0.1], False)
+    for value in range(1, 8):
+        server.aggregate([Update(0, {"w": torch.full((1,), float(value))}, 1, {})])
+    found = [(server.go_back(), float(server.model["w"])) for _ in range(3) if failed()]
+    assert found == [(5, 5.0), (0, 0.0), (7, 7.0)]
+    assert not failed()
+
+
 def test_a_party_that_is_let_in_again_learns(tmp_path):
     transport = Spoiling(members(tmp_path), lambda answer: answer.update(learned=-1))
     settings = {**SMALL, "min_clients": 2}
@@ -137,9 +162,11 @@ def attack(**more):
 
 @pytest.mark.parametrize(("policy", "settings", "line"), [
     (USUAL, {}, "line 3: min_samples = 16"),
-    (USUAL, {"batch_size": 1, "q": 16}, r"line 20: batch_size = \[2, 1000000\]"),
-    (USUAL, {"method": "fedcil"}, "line 6: generators = false"),
+    (USUAL, {"batch_size": 1, "q": 16}, r"line 22: batch_size = \[2, 1000000\]"),
+    (USUAL, {"method": "fedcil"}, "line 8: generators = false"),
     ("min_samples = 1\nmethods = ['cbr']", {}, r"line 2: methods = \['cbr'\]"),
+    ("min_samples = 1\nmodels = ['convnet']", {}, r"line 2: models = \['convnet'\]"),
+    ("min_samples = 1\nfeatures = false", {"classifier": "nearest-mean"}, "line 2: features = f"),
     ("min_samples = 1\nleast_noise = 1", {}, "line 2: least_noise = 1"),
     ("min_samples = 1\nmost_clip = 1.0", {"dp_clip": 2.0}, "line 2: most_clip = 1.0"),
     ("min_samples = 1", {}, None),
@@ -189,15 +216,30 @@ def error_of(guesses, truth):
     return float(torch.cdist(guesses, truth).min()) / math.sqrt(truth.shape[1])
 
 
+def errors_of(guesses, truth):
+    """The error of each guess from the sample that it is nearest to."""
+    return torch.cdist(guesses, truth).min(dim=1).values / math.sqrt(truth.shape[1])
+
+
 def test_samples_are_recovered_without_a_policy_and_not_with_the_usual_one(tmp_path):
-    guesses, truth = inverted(tmp_path / "a", Policy(min_samples=1, ranges={}))
+    guesses, truth = inverted(tmp_path / "a", Policy(min_samples=1, min_rest=1, ranges={}))
     assert error_of(guesses, truth) < 1e-3  # pixel for pixel
     with pytest.raises(OfclError, match="refused by your policy"):
         inverted(tmp_path / "b", Policy())
-    guesses, truth = inverted(tmp_path / "c", Policy(), batch_size=16)
+
+
+def test_from_larger_updates_single_samples_are_recovered_unless_there_is_noise(tmp_path):
+    """A hidden unit that one sample alone has moved shows it, whatever the others are."""
+    guesses, truth = inverted(tmp_path / "a", Policy(), batch_size=16)
     mean = error_of(truth.mean(0, keepdim=True), truth)
-    errors = torch.cdist(guesses, truth).min(dim=1).values / math.sqrt(truth.shape[1])
-    assert float(errors.median()) >= mean
+    errors = errors_of(guesses, truth)
+    assert float(errors.median()) >= mean  # most guesses are worth nothing
+    assert 0 < int((errors < 1e-3).sum()) < 8  # but docs/security.md says that some are right
+    noisy = Policy(least_noise=0.1)
+    with pytest.raises(OfclError, match="least_noise is 0.1"):
+        inverted(tmp_path / "b", noisy, batch_size=16)
+    guesses, truth = inverted(tmp_path / "c", noisy, batch_size=16, dp_clip=1.0, dp_noise=0.1)
+    assert float(errors_of(guesses, truth).min()) >= mean
 
 
 def test_the_ledger_adds_up_all_runs_on_the_same_data(tmp_path):
@@ -269,6 +311,18 @@ def test_all_parties_scale_alike(tmp_path):
         for s in sources])  # fmt: skip
     assert agreed.mean == pytest.approx(raw.mean(0).tolist(), abs=1e-4)
     assert agreed.std == pytest.approx(raw.std(0, correction=0).tolist(), abs=1e-4)
+
+
+def test_images_are_scaled_by_the_statistics_of_all_parties(tmp_path):
+    """Before, the first party's mean and deviation held for all."""
+    said = introductions(tmp_path, [open_source({"dataset": "digits"}, True, print)] * 2)
+    first = said["hospital-a"].samples
+    other = replace(first, mean=(0.9,), std=(0.1,))
+    said["hospital-b"] = replace(said["hospital-b"], samples=other)
+    agreed = agree(said).samples
+    between = (first.mean[0] - 0.9) / 2
+    assert agreed.mean == pytest.approx([first.mean[0] - between])
+    assert agreed.std[0] ** 2 == pytest.approx((first.std[0] ** 2 + 0.01) / 2 + between**2)
 
 
 def test_a_deviation_of_zero_is_rejected(tmp_path):

@@ -115,7 +115,7 @@ class HostedParty:
             self.folder,
             self.name,
             number,
-            open_source(self.values, self.share, self.tell),
+            open_source(policy.with_parts(self.values), self.share, self.tell),
             class_counts=self.class_counts,
             federation=self.network,
             keep=self.keep,

@@ -73,7 +73,7 @@ def take_part(
             seal_models(party.folder, seal, tell)
         policy, remark = load_policy(party.folder)
         tell(remark)
-        source = open_source(values, share, tell)
+        source = open_source(policy.with_parts(values), share, tell)
         member = Member(
             party.folder,
             party.party,

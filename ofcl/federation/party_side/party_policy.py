@@ -14,14 +14,18 @@ from typing import Any
 from ofcl.errors import OfclError, unknown
 from ofcl.federation.terms import Samples
 from ofcl.methods import METHODS
+from ofcl.settings.layers import make_settings
+from ofcl.state import State
 
 FILE = "policy.toml"
 
 USUAL = """# Your limits, which the organiser of a federation cannot override. Read at every start.
 
 min_samples = 16        # fewest new samples between two updates (batch_size x q)
+min_rest = 2            # fewest behind the last update of a task; what is less is kept back
 methods = []            # allowed methods, for example ["cbr", "bi"]; []: any
 models = []             # allowed models; []: any
+allow = []              # parts of one's own that runs may import here (docs/parts.md); []: none
 generators = false      # methods that send a generator of images, or its classes (fedcil, mfcl)
 features = true         # sums of features by class may leave (classifier = "nearest-mean")
 class_counts = true     # the server may see how many samples of each class there are
@@ -46,9 +50,13 @@ class Policy:
     """The limits that a party sets to every run. The fields are those of `policy.toml`.
 
     Args:
-        min_samples: The fewest new samples between two updates.
+        min_samples: The fewest new samples between two updates, by the settings of the run.
+        min_rest: The fewest new samples behind any update. Where a task ends with fewer, the global
+            model is sent back instead.
         methods: The allowed methods; empty: any.
         models: The allowed models; empty: any.
+        allow: Parts of one's own that a run may ask for, by name or path, besides those that the
+            party's own settings allow.
         generators: Whether methods may send more than the model.
         features: Whether sums of features by class may leave.
         class_counts: Whether the server may see counts by class.
@@ -66,8 +74,10 @@ class Policy:
     """
 
     min_samples: int = 16
+    min_rest: int = 2
     methods: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
     generators: bool = False
     features: bool = True
     class_counts: bool = True
@@ -117,6 +127,17 @@ class Policy:
             value = settings.get(name)
             if not isinstance(value, int | float) or not least <= value <= most:
                 self._refuse(name, f"{name} of the run is {value}")
+
+    def with_parts(self, values: State) -> State:
+        """Gives a party's own settings, which allow the parts of the policy, too.
+
+        Args:
+            values: The settings that the party decides for itself.
+        """
+        if not self.allow:
+            return values
+        own = make_settings({"allow": values.get("allow", ())}).allow
+        return {**values, "allow": (*own, *self.allow)}
 
     def check_rounds(self, updates: int) -> None:
         """Raises an error if a run would get more updates than allowed.

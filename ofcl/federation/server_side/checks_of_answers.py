@@ -127,7 +127,7 @@ def make_watch(
             why = "as you asked"
         elif not earlier.by_failures:
             why = "as parties lose with it"
-        elif earlier.acquitted:
+        elif earlier.acquitted and rounds is not None:
             why = "as parties fail with earlier ones, too; their own logs say why"
         else:
             why = "as parties fail with it"

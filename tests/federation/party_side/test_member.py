@@ -12,6 +12,7 @@ from ofcl.engines.messages import Request, pack_request
 from ofcl.events import Evaluated
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.own_source import settings_here
+from ofcl.federation.party_side.party_policy import Policy
 from ofcl.federation.setup.organiser import create
 from ofcl.federation.terms import (
     Terms,
@@ -103,9 +104,12 @@ def test_a_party_can_forget_one_sample_or_all(tmp_path):
     assert list((folder / "runs").iterdir()) == []
 
 
-def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path):
+@pytest.mark.parametrize(
+    "how", [{"class_counts": False}, {"policy": Policy(class_counts=False)}], ids=["told", "policy"]
+)
+def test_without_class_counts_weighted_averaging_is_fedavg(tmp_path, how):
     settings = {**SMALL, "aggregation": "weighted"}
-    silent = InProcess(members(tmp_path / "a", class_counts=False))
+    silent = InProcess(members(tmp_path / "a", **how))
     run, _ = hosted(tmp_path, silent, settings)
     events = list(run)
     _, plain = locally(aggregation="fedavg")

@@ -1,0 +1,126 @@
+"""What updates leave a party: none of few new samples, and the same noisy one after a kill."""
+
+import numpy as np
+import pytest
+import torch
+
+from ofcl import OfclError
+from ofcl.engines.messages import Request, pack_request
+from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.party_policy import Policy
+from ofcl.federation.terms import Terms, pack
+from tests.federation.test_trust import attack, error_of, table
+from tests.support.federation import SMALL, InProcess, hosted, member, members
+from tests.support.remote import assert_same, over_the_wire
+
+
+def digits(folder, count):
+    """A dataset of a party's own, with so many train samples."""
+    whole = open_source({"dataset": "digits"}, False, lambda _: None)._dataset
+    x, y = whole.x_train.numpy()[:, 0], whole.y_train.numpy()
+    parts = {
+        f"{part}_{what}": values[:count]
+        for part in ("train", "val", "test")
+        for what, values in (("images", x), ("labels", y))
+    }
+    file = folder / "own.npz"
+    np.savez(file, **parts)
+    return open_source({"dataset": str(file)}, False, lambda _: None)
+
+
+class Attacker:
+    """A server that asks a party of 17 samples for an update after each mini-batch of 16."""
+
+    def __init__(self, folder, policy, **how):
+        folder.mkdir()
+        source = digits(folder, 17)
+        labels = tuple("0123456789")
+        values = attack(hidden=64, optimizer="sgd", lr=0.1, augment="none", tasks=1, batch_size=16)
+        self.terms = Terms({**values, **how}, 3, labels, 10, source.samples())
+        run, _ = hosted(folder, InProcess(members(folder / "form")), {**SMALL, "hidden": 64})
+        self.model = run.server.model
+        self.folder, self.source, self.policy, self.told = folder, source, policy, []
+        self.start()
+        dataset = source._dataset
+        self.truth = dataset.prepare(dataset.x_train).flatten(1)
+
+    def start(self):
+        """The party's process begins, for the first time or again."""
+        self.party = member(self.folder, 0, self.source, policy=self.policy)
+        self.party._responder._tell = self.told.append
+
+    def update(self, exchange, *steps):
+        request = pack_request(Request("ab", exchange, steps, self.model))
+        message = {"request": request, "terms": pack(self.terms)}
+        return over_the_wire(self.party.answer(over_the_wire(message)))["update"]
+
+    def recovered(self, state):
+        """The least error of the samples that an update shows; None: it shows none."""
+        weight, bias = (state[n] - self.model[n] for n in ("hidden.weight", "hidden.bias"))
+        units = bias.abs() > 1e-6
+        guesses = weight[units] / bias[units, None]
+        return error_of(guesses, self.truth) if len(guesses) else None
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_rest_of_a_task_is_not_an_update_of_its_own(tmp_path, killed):
+    open_party = Attacker(tmp_path / "a", Policy(min_rest=1))
+    open_party.update(1)
+    assert open_party.recovered(open_party.update(2, "take")["state"]) < 1e-3  # the 17th sample
+    server = Attacker(tmp_path / "b", Policy())
+    assert server.update(1)["samples"] == 16
+    if killed:
+        server.start()
+    kept_back = server.update(2, "take")
+    assert server.recovered(kept_back["state"]) is None
+    assert server.party._responder._client.keeps_back  # nor does it agree to show its own model
+    assert_same(kept_back["state"], {name: server.model[name] for name in kept_back["state"]})
+    assert (kept_back["samples"], kept_back["classes"]) == (0, [])
+    assert any("1 new samples are too few for an update (your limit is 2)" in t for t in
+               server.told)  # fmt: skip
+
+
+def test_a_run_in_which_one_party_has_few_new_samples_goes_on(tmp_path):
+    """Its closing update has no weight; the others' model is the global one."""
+    parties = {k: member(tmp_path, k) for k in (0, 1)}
+    (tmp_path / "few").mkdir()
+    few = digits(tmp_path / "few", 36)  # of 10, 10, 10 and 6
+    parties[2] = member(tmp_path, 2, few, policy=Policy(min_rest=7))
+    parties[2]._responder._tell = (told := []).append
+    change = {"protocol": "strong", "tasks": 1, "q": 3, "burn_in": 0, "steps": 1, "limit": 4,
+              "batch_size": 10}  # fmt: skip
+    run, said = hosted(tmp_path, InProcess(parties), {**SMALL, **change})
+    list(run)
+    assert run.result().rounds == 2
+    assert any("6 new samples are too few" in line for line in told)
+    assert not any("hospital-c" in line for line in said if "connected" not in line)
+
+
+def test_a_killed_party_sends_the_same_noisy_update_again(tmp_path):
+    """Two draws of the noise would have a mean of less noise."""
+    server = Attacker(tmp_path / "a", Policy(), dp_clip=1.0, dp_noise=2.0)
+    first = server.update(1)["state"]
+    server.start()
+    assert_same(server.update(1)["state"], first)
+    other = Attacker(tmp_path / "b", Policy(), dp_clip=1.0, dp_noise=2.0).update(1)["state"]
+    assert not torch.equal(other["hidden.bias"], first["hidden.bias"])
+
+
+def test_statistics_are_kept_back_or_noisy_and_asked_twice_the_same(tmp_path):
+    whole = table(tmp_path, 0).samples()
+    assert whole.mean and whole.count  # noqa: PT018
+    none = Policy(statistics=False).released(whole, "secret")
+    assert (none.mean, none.std, none.count) == ((), (), 0)
+    noisy = Policy(statistics_noise=0.5)
+    released = noisy.released(whole, "secret")
+    assert released == noisy.released(whole, "secret")
+    assert released.mean != whole.mean
+    assert released.std != whole.std
+    assert released.mean != noisy.released(whole, "other").mean
+
+
+def test_a_run_gets_no_more_updates_than_the_policy_says(tmp_path):
+    server = Attacker(tmp_path / "a", Policy(min_samples=1, most_rounds=1))
+    server.update(1)
+    with pytest.raises(OfclError, match="this would be update 2 of the run; .*most_rounds is 1"):
+        server.update(2, "take")
