@@ -81,13 +81,13 @@ test-flower-nightly:
 	.venv-nightly/$(FOLDER)/python -m pip install -q --pre 'flwr-nightly[simulation]'
 	.venv-nightly/$(FOLDER)/python -m pytest -n 2 --dist loadgroup -m 'not fresh' tests/federation tests/processes
 
-# The wheel and the source archive, checked as the index checks them. The README's links lead to
-# OFCL_REPOSITORY (https://…), if it is given.
+# The wheel and the source archive, checked as the index checks them. OFCL_REPOSITORY=https://… is where
+# the README's links lead, and gives `project.urls`.
 wheel:
 	test -x .venv-wheel/$(FOLDER)/python || $(PYTHON) -m venv .venv-wheel
 	.venv-wheel/$(FOLDER)/python -m pip install -q build check-wheel-contents twine
 	rm -rf dist build/tree && mkdir -p build/tree && git archive HEAD | tar -x -C build/tree
-	$(if $(OFCL_REPOSITORY),$(PYTHON) scripts/absolute_links.py build/tree/README.md $(OFCL_REPOSITORY))
+	$(if $(OFCL_REPOSITORY),$(PYTHON) scripts/absolute_links.py build/tree $(OFCL_REPOSITORY))
 	.venv-wheel/$(FOLDER)/python -m build --outdir dist build/tree
 	.venv-wheel/$(FOLDER)/python -m twine check --strict dist/*
 	.venv-wheel/$(FOLDER)/check-wheel-contents dist/*.whl

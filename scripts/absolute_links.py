@@ -1,9 +1,9 @@
-"""Makes the links of a README absolute, so that they work where the README stands alone.
+"""Tells a copy of the tree where its repository is: the README's links, and `project.urls`.
 
-    python scripts/absolute_links.py README.md https://HOST/OWNER/ofcl
+    python scripts/absolute_links.py build/tree https://HOST/OWNER/ofcl
 
-The package's page on an index shows the README without the repository. `make wheel` does this in
-a copy of the tree if OFCL_REPOSITORY says where the repository is.
+The package's page on an index shows the README without the repository, so relative links would lead
+nowhere there. `make wheel` does this if OFCL_REPOSITORY says where the repository is.
 """
 
 import re
@@ -34,6 +34,34 @@ def absolute(text: str, repository: str) -> str:
     return re.sub(r"\]\(([^)]+)\)", link, text)
 
 
+def with_urls(project: str, repository: str) -> str:
+    """Adds the table `project.urls` to a pyproject.toml.
+
+    Args:
+        project: The text of the file.
+        repository: The address of the repository, without a slash at its end.
+    """
+    urls = {
+        "Repository": repository,
+        "Documentation": f"{repository}/blob/main/docs/index.md",
+        "Changelog": f"{repository}/blob/main/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+    }
+    lines = "".join(f'{name} = "{address}"\n' for name, address in urls.items())
+    return f"{project}\n[project.urls]\n{lines}"
+
+
+def main(tree: Path, repository: str) -> None:
+    """Rewrites both files of a tree.
+
+    Args:
+        tree: The folder of the tree.
+        repository: The address of the repository.
+    """
+    for name, rewritten in (("README.md", absolute), ("pyproject.toml", with_urls)):
+        text = (tree / name).read_text(encoding="utf-8")
+        (tree / name).write_text(rewritten(text, repository.rstrip("/")), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    page, repository = Path(sys.argv[1]), sys.argv[2].rstrip("/")
-    page.write_text(absolute(page.read_text(encoding="utf-8"), repository), encoding="utf-8")
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -171,7 +171,7 @@ class Bench:
         self.clients = [self._client(work, number) for number in range(work.clients)]
         self.server = build_server(self.settings, self.dataset)
         self.engine = LocalEngine(self.clients)
-        self._events = federate(self.engine, self.server)
+        self.events = federate(self.engine, self.server)
 
     def _client(self, work: Workload, number: int) -> Client:
         """Builds a client with an endless stream and a full memory.
@@ -200,7 +200,7 @@ class Bench:
             rounds: The number of rounds.
         """
         while rounds:
-            rounds -= isinstance(next(self._events), Round)
+            rounds -= isinstance(next(self.events), Round)
         synchronise(self.device)
 
     def milliseconds(self, seconds: float) -> float:

@@ -41,7 +41,7 @@ def demo(
         f"\nNext, for example{_first()}:\n"
         "  ofcl run demo --method bi --keep top --seed 1\n"
         "  ofcl run demo --method loss --set label_noise=0.2\n"
-        f"  ofcl evaluate {folder / 'cbr'} --page evaluation.html\n"
+        f"  ofcl evaluate {folder / 'cbr'}\n"
         "  ofcl compare runs\n"
         "  ofcl list settings",
         highlight=False,

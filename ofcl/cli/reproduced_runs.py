@@ -12,7 +12,7 @@ from ofcl.cli.several_runs import check_jobs, make_runs
 from ofcl.cli.terminal import out_console, say, warn
 from ofcl.errors import OfclError
 from ofcl.jobs.work import Ended, Work
-from ofcl.reproduce import plan
+from ofcl.reproduce import plan, timing
 
 
 def tell_plan(jobs: Sequence[plan.Job], missing: Sequence[plan.Job]) -> None:
@@ -24,7 +24,7 @@ def tell_plan(jobs: Sequence[plan.Job], missing: Sequence[plan.Job]) -> None:
     """
     for job in missing:
         out_console.print(str(job.directory.path), highlight=False, soft_wrap=True, markup=False)
-    seconds = plan.estimate(missing, say) if missing else 0.0
+    seconds = timing.estimate(missing, say) if missing else 0.0
     hours, minutes = divmod(round(seconds / 60), 60)
     out_console.print(
         f"{len(jobs)} runs, {len(missing)} of them missing: about {hours} h {minutes} min here",

@@ -1,30 +1,19 @@
-"""The runs of a table, and how long they will take."""
+"""The runs of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ofcl.assembly.resolve import find_device
-from ofcl.bench.workload import Bench, Workload
 from ofcl.data.named.catalogue import DATASETS
 from ofcl.evaluation.results import Result
-from ofcl.methods import METHODS
 from ofcl.reproduce.paper import Cell
 from ofcl.settings.layers import make_settings
 from ofcl.settings.schema import Settings
 from ofcl.storage.run_directory import RunDirectory
 from ofcl.uncertainty.perturbations import IMAGE_PERTURBATIONS
-
-_SHAPES: dict[str, tuple[int, ...]] = {
-    "cifar10": (3, 32, 32), "cifar100": (3, 32, 32), "tinyimagenet": (3, 64, 64),
-    "crc-tissue": (3, 28, 28), "kc-cell": (1, 28, 28), "digits": (1, 8, 8),
-    "fashion-mini": (1, 28, 28),
-}  # fmt: skip
-_VECTOR = (384,)  # of an embedded text
-_FACTORS = {"mfcl": 1.7, "fedcil": 3.4}  # times as long as plain learning, measured on CIFAR-10
 
 
 @dataclass(frozen=True)
@@ -59,15 +48,19 @@ def jobs(
         out: The folder of all runs.
         further: Settings that override those of the cells.
     """
-    return [
-        Job(
-            cell,
-            make_settings({"protocol": protocol, **cell.settings, **further, "seed": seed}),
-            RunDirectory(out / protocol / folder(cell, protocol) / f"seed{seed}"),
-        )
-        for cell in cells
-        for seed in range(seeds)
-    ]
+    found = []
+    for cell in cells:
+        settings = make_settings({"protocol": protocol, **cell.settings, **further, "seed": 0})
+        place = out / protocol / folder(cell, protocol)
+        found += [
+            Job(
+                cell,
+                settings.model_copy(update={"seed": seed}),
+                RunDirectory(place / f"seed{seed}"),
+            )
+            for seed in range(seeds)
+        ]
+    return found
 
 
 def folder(cell: Cell, protocol: str) -> str:
@@ -89,8 +82,8 @@ def folder(cell: Cell, protocol: str) -> str:
     return "_".join(parts)
 
 
-def batches(dataset: str, settings: Settings) -> int:
-    """Estimates how many mini-batches the clients of a run learn, summed over all clients.
+def samples(dataset: str, settings: Settings) -> int:
+    """Tells how many train samples of a dataset a run has.
 
     Args:
         dataset: The name of the dataset, also where the settings have a file in its place.
@@ -98,68 +91,16 @@ def batches(dataset: str, settings: Settings) -> int:
     """
     source = DATASETS[dataset]
     per_class = (settings.train_per_class or source.train) * source.classes
-    samples = min(source.train, per_class, settings.train_head or source.train)
-    whole = int(samples * (1 - settings.validation)) // settings.batch_size
+    return min(source.train, per_class, settings.train_head or source.train)
+
+
+def batches(dataset: str, settings: Settings) -> int:
+    """Estimates how many mini-batches the clients of a run learn, summed over all clients.
+
+    Args:
+        dataset: The name of the dataset, also where the settings have a file in its place.
+        settings: The settings of the run.
+    """
+    whole = int(samples(dataset, settings) * (1 - settings.validation)) // settings.batch_size
     limit = settings.limit
     return min(whole, limit * settings.clients * settings.tasks) if limit else whole
-
-
-def estimate(missing: Sequence[Job], tell: Callable[[str], None] = print) -> float:
-    """Estimates the seconds that runs will take on this machine, from short measurements.
-
-    Args:
-        missing: The runs that are still to be made.
-        tell: Gets a line before each measurement.
-
-    Returns:
-        The sum of the seconds of all these runs.
-    """
-    measured: dict[tuple[Any, ...], float] = {}
-    seconds = 0.0
-    for job in missing:
-        settings, dataset = job.settings, job.cell.dataset
-        method, shape = _timed_method(settings.method), _SHAPES.get(dataset, _VECTOR)
-        kind = (method, shape, settings.memory, settings.protocol)
-        if kind not in measured:
-            tell(f"timing {method}, M = {settings.memory}, on {' × '.join(map(str, shape))}")
-            bench = Bench(_workload(dataset, settings, method, shape))
-            measured[kind] = bench.milliseconds(seconds=0.5)
-        factor = _FACTORS.get(settings.method, 1.0)
-        seconds += factor * measured[kind] * batches(dataset, settings) / 1e3
-    return seconds
-
-
-def _timed_method(method: str) -> str:
-    """Returns the name of the method whose time is measured to estimate that of a method.
-
-    All scores take as long as BI. Generative methods are estimated from plain learning, `none`,
-    times their factor in `_FACTORS`.
-
-    Args:
-        method: The name of the method to estimate.
-    """
-    if METHODS[method].generative is not None:
-        return "none"
-    return "bi" if METHODS[method].score is not None else method
-
-
-def _workload(dataset: str, settings: Settings, method: str, shape: tuple[int, ...]) -> Workload:
-    """Makes the workload whose time is measured to estimate that of a run.
-
-    Args:
-        dataset: The name of the dataset.
-        settings: The settings of the run.
-        method: The name of the method to measure (`_timed_method`).
-        shape: The shape of a sample.
-    """
-    # A CPU is slow and runs clients one after the other: two of them, and short rounds, are enough.
-    slow = find_device(settings.device).type == "cpu"
-    return Workload(
-        method=method,
-        memory=settings.memory,
-        clients=min(settings.clients, 2) if slow else settings.clients,
-        shape=shape,
-        classes=DATASETS[dataset].classes,
-        device=settings.device,
-        settings={"protocol": settings.protocol, "q": 1 if slow else settings.q},
-    )

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ import yaml
 
 from ofcl.cli.main import app
 from ofcl.settings.schema import Settings
-from scripts.absolute_links import absolute
+from scripts import absolute_links
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,11 +68,15 @@ def test_links_that_leave_the_docs_go_to_the_repository_or_become_text():
     assert "[a](https://host.example/o/blob/main/ofcl/client.py)" in rewritten(text, Page, Config)
 
 
-def test_links_of_the_readme_are_absolute_on_the_index():
-    text = absolute((ROOT / "README.md").read_text(), "https://host.example/o/ofcl")
-    targets = re.findall(r"\]\(([^)]+)\)", text)
+def test_a_release_knows_where_its_repository_is(tmp_path):
+    for name in ("README.md", "pyproject.toml"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    absolute_links.main(tmp_path, "https://host.example/o/ofcl/")
+    targets = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text())
     assert "https://host.example/o/ofcl/blob/main/docs/use.md#systems" in targets
     assert all(target.startswith("https://") for target in targets)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert project["urls"]["Issues"] == "https://host.example/o/ofcl/issues"
 
 
 def commands(page):
@@ -112,6 +117,12 @@ def test_a_command_of_the_docs_has_options_that_exist(words):
     assert given >= len(required)
     for name in re.findall(r"--set (\w+)=", " ".join(words)):
         assert name in Settings.model_fields, name
+
+
+def test_every_command_is_on_the_page_of_commands():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for name, command in COMMAND.commands.items():
+        assert command.hidden or f"    ofcl {name} " in page.replace("\n", " \n"), name
 
 
 def test_commands_are_found():
