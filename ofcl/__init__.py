@@ -11,7 +11,9 @@ import os
 from ofcl.algorithm import federate
 from ofcl.bundle.open_bundle import load
 from ofcl.bundle.trained_model import TrainedModel
-from ofcl.client import Client, Schedule, Sharing
+from ofcl.client import Client
+from ofcl.communication.schedule import Schedule
+from ofcl.communication.sharing import Sharing
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.json_lines import JsonLines
 from ofcl.data.live.watched_folder import WatchedFolder

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ofcl.compression.codecs import Codec
-from ofcl.compression.differences import Differences, decoded
+from ofcl.communication.schedule import Barrier, Schedule
+from ofcl.communication.sender import Sender
+from ofcl.communication.sharing import Sharing
 from ofcl.compute.devices import all_to_device
 from ofcl.compute.foreach import move_towards
 from ofcl.data.stream import Batch, Stream
-from ofcl.errors import OfclError
 from ofcl.evaluation.held_out import (
     HeldOutParts,
     Predictions,
@@ -32,78 +30,10 @@ from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
 from ofcl.models.prototypes import NearestMean, prototypes
 from ofcl.pretrained.referred import load_saved, saved_state
-from ofcl.privacy import Draw, Privacy
-from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied, copy_tensors
-from ofcl.update import Update, is_statistic, travelling
+from ofcl.update import Update, travelling
 
 BATCHES_BETWEEN_COUNTS = 10  # after so many a client tells anew how its memory is composed
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """When a client communicates: after a burn-in in each task, every q mini-batches.
-
-    >>> [n for n in range(50) if Schedule(burn_in=30, q=5).due(n)]
-    [35, 40, 45]
-
-    Args:
-        burn_in: Mini-batches of a task before its first round.
-        q: Mini-batches between rounds.
-        first_round: `after-burn-in`: the first round needs more mini-batches than `burn_in`;
-            `at-burn-in`: as many are enough.
-    """
-
-    burn_in: int
-    q: int
-    first_round: Literal["after-burn-in", "at-burn-in"] = "after-burn-in"
-
-    def due(self, batches: int) -> bool:
-        """Tells whether a client communicates now.
-
-        Args:
-            batches: The number of mini-batches that the client has learned of its current task.
-        """
-        start = self.burn_in + (self.first_round == "after-burn-in")
-        return batches > 0 and batches >= start and batches % self.q == 0
-
-
-Barrier = Literal["none", "after-test", "before-test", "at-end"]
-"""Where a client that has ended a task waits for the others:
-
-none:         nowhere; it is tested and goes on.
-after-test:   after its test. The closing round and the method's server work for the next task.
-before-test:  before its test, so that it is tested with what all have learned together.
-at-end:       like `before-test`, but only when its stream has ended.
-"""
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """The way a client sends updates and takes the global model.
-
-    Args:
-        class_counts: Whether an update tells how many samples of each class there were.
-        mixing: The share of the global model in the model that a client goes on with.
-        batchnorm: What happens to BatchNorm statistics. `average`: they are averaged like
-            parameters. `reset`: they are never sent; in the global model they are always 0 and
-            1, which are mixed in like parameters.
-            `local`: each client keeps its own.
-        privacy: How updates are clipped and made noisy; None: they are sent as they are.
-        features: Whether a client reports the sums of the features of its remembered samples, class
-            by class, when the server asks for them (`classifier = "nearest-mean"`); if not, it
-            reports zeros.
-        codec: How updates are coded to travel in fewer bytes; None: they travel as they are.
-        summed: Whether updates leave by secure sums alone, which code them (`for_sum`).
-    """
-
-    class_counts: bool = False
-    mixing: float = 1.0
-    batchnorm: Literal["average", "reset", "local"] = "average"
-    privacy: Privacy | None = None
-    features: bool = False
-    codec: Codec | None = None
-    summed: bool = False
 
 
 class Outcome(NamedTuple):
@@ -149,8 +79,7 @@ class Client:
         seed: The run's seed.
 
     Attributes:
-        fewest_new: An update with new samples, but fewer than these, is not sent; 0: all are.
-        withheld: The new samples that its last update was to have, and has not.
+        sender: Makes the tensors of its updates.
     """
 
     def __init__(
@@ -175,9 +104,6 @@ class Client:
         self._is_global = False  # whether its model is the global one, unchanged
         self.begun = 0  # tasks that it was let begin, or be tested on, after waiting
         self.learned = 0  # mini-batches
-        self._new = 0  # samples since its last update
-        self.fewest_new = 0
-        self.withheld = 0
         self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
         self._held_out, self._sharing, self._classifier = held_out, sharing, classifier
@@ -185,48 +111,14 @@ class Client:
         self._batches = 0  # of the current task
         self._classes: Counter[int] = Counter()  # samples of the current task
         self._seen: list[list[int]] = []  # the classes of the tasks before
-        self._start: Tensors = {}  # the global model that private updates are measured from
-        self.released = 0  # updates that have left it
-        self._noise = generator(seed, "privacy", number)
-        self._draw_noise: Draw = functools.partial(torch.randn, generator=self._noise)
-        self._differences = Differences(sharing.codec, seed) if sharing.codec else None
-        self._base: Tensors = {}  # the global model that it took last, if updates are coded
+        self.sender = Sender(sharing, number, seed)
         self._bind()
-        if sharing.privacy is not None:
-            self._measure_from(self._travelling)
+        self.sender.measure_from(self._travelling, self._travelling)
 
     @property
     def validation(self) -> Tested:
         """Its validation samples."""
         return self._held_out.validation
-
-    def draw_noise_by(self, draw: Draw) -> None:
-        """Draws the noise of its privacy in another way, as the server knows the run's seed.
-
-        Args:
-            draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
-        """
-        self._draw_noise = draw
-
-    @property
-    def coded(self) -> bool:
-        """Whether updates and global models travel in coded form."""
-        return self._differences is not None
-
-    def decoded(self, model: Tensors, known: Tensors) -> Tensors:
-        """Makes the global model from the coded step to it.
-
-        Args:
-            model: The step, as it has come.
-            known: The global model that came before.
-        """
-        if self._sharing.codec is None:
-            raise OfclError("a coded model came, and the run's settings say nothing of it")
-        return decoded(model, known, self._sharing.codec, self._seed)
-
-    def _measure_from(self, model: Tensors) -> None:
-        """Keeps the global model; differential privacy clips updates by their distance from it."""
-        self._start = {name: model[name].detach().clone() for name in self._travelling}
 
     def _bind(self) -> None:
         """Looks up the tensors of its model that it sends, and those that it mixes with others.
@@ -259,7 +151,7 @@ class Client:
         batch, self._is_global = next(self.stream), False
         self.grow(int(batch.y.max()) + 1)
         self._batches, self.learned = self._batches + 1, self.learned + 1
-        self._new += len(batch.y)
+        self.sender.learned(len(batch.y))
         self._classes.update(batch.y.tolist())
         self.waiting = self.schedule.due(self._batches)
         return batch, sorted(self._classes)
@@ -468,77 +360,19 @@ class Client:
         self.learner.grow(classes, self._seed)
         self._bind()
 
-    @property
-    def keeps_back(self) -> bool:
-        """Whether its model has new samples that no update has had, and too few for one."""
-        return 0 < self._new < self.fewest_new
-
     def update(self, instead: Tensors | None = None) -> Update:
         """Makes the update that it sends now; with differential privacy, clipped and noisy.
 
         Args:
             instead: The global model, which it sends back without weight if there are too few new
-                samples behind the update (`fewest_new`); None: the update is sent in any case.
+                samples behind the update (`Sender`); None: the update is sent in any case.
         """
-        few = self.keeps_back and instead is not None
-        self.withheld = self._new if few else 0
-        if few and instead is not None:
-            wide = grown(instead, outputs(self.model), self._seed)
-            state = copied({name: wide[name].detach() for name in self._travelling})
-        else:
-            state, self._new = copied(self._travelling), 0
-        self.released += 1
-        if self._sharing.privacy is not None:
-            start = grown(self._start, outputs(self.model), self._seed)
-            state = self._sharing.privacy.noised(state, start, self._draw_noise)
-        coded: Tensors = {}
-        # The server knows no base of the first; a sum's are coded in steps that all share.
-        if self._differences is not None and self._base and not self._sharing.summed:
-            coded, state = self._differences.code(state, self._base)
-        classes = dict(self._classes) if self._sharing.class_counts and not few else {}
-        samples, extras = 0 if few else self._classes.total(), self.learner.sends()
-        return Update(self.number, state, samples, classes, extras, coded=coded)
-
-    def reach_of_sum(self, state: Tensors, known: Tensors) -> dict[str, float]:
-        """Computes how far its update goes, for each tensor that a secure sum codes.
-
-        Args:
-            state: The tensors of the update.
-            known: The global model.
-        """
-        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
-        learned = {name: value for name, value in state.items() if not is_statistic(name)}
-        return self._differences.reach(learned, grown(known, width(state), self._seed))
-
-    def for_sum(
-        self,
-        state: Tensors,
-        known: Tensors,
-        outputs: int,
-        steps: Mapping[str, float],
-        share: float,
-        most: int,
-    ) -> tuple[Tensors, Tensors]:
-        """Codes its update for a secure sum: the change since the global model.
-
-        Args:
-            state: The tensors of the update.
-            known: The global model.
-            outputs: How many outputs the heads of all clients have.
-            steps: The step of each tensor.
-            share: The client's share of all weights, by which the change is multiplied.
-            most: The largest integer.
-
-        Returns:
-            Integers by the names of tensors, and the tensors that are not coded.
-        """
-        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
-        state, base = (grown(each, outputs, self._seed) for each in (state, known))
-        learned = {name: value for name, value in state.items() if not is_statistic(name)}
-        others = {name: value for name, value in state.items() if name not in learned}
-        if learned.keys() != steps.keys():
-            raise OfclError("the server's steps of a sum are for another model")
-        return self._differences.integers(learned, base, steps, share, most), others
+        sent = self.sender.send(self._travelling, outputs(self.model), instead)
+        samples = 0 if sent.kept_back else self._classes.total()
+        told = self._sharing.class_counts and not sent.kept_back
+        classes = dict(self._classes) if told else {}
+        extras = self.learner.sends()
+        return Update(self.number, sent.state, samples, classes, extras, coded=sent.coded)
 
     @torch.no_grad()
     def receive(self, global_model: Tensors) -> None:
@@ -549,17 +383,14 @@ class Client:
         Args:
             global_model: The global model.
         """
-        if self._differences is not None:
-            self._differences.settle(self._sharing.mixing)
-            self._base = {name: global_model[name].detach().clone() for name in self._travelling}
+        self.sender.received(global_model, self._travelling)
         self.grow(width(global_model))
         global_model = grown(global_model, outputs(self.model), self._seed)
         self.learner.before_round()
         theirs = [global_model[name] for name in self._mixed]
         move_towards(list(self._mixed.values()), theirs, self._sharing.mixing)
         self._is_global = self._sharing.mixing == 1.0
-        if self._sharing.privacy is not None:
-            self._measure_from(global_model)
+        self.sender.measure_from(global_model, self._travelling)
         self.learner.after_round(global_model)
         self.go_on()
 
@@ -590,11 +421,7 @@ class Client:
         """Gives its whole state, for a checkpoint: model, memory, place in the stream, counts."""
         return {
             "model": saved_state(self.model),
-            "start": self._start,
-            "released": self.released,
-            "noise": self._noise.get_state(),
-            "coding": self._differences.state() if self._differences is not None else {},
-            "base": self._base,
+            **self.sender.state(),
             "learner": self.learner.state(),
             "stream": self.stream.state(),
             "task": self.task,
@@ -607,7 +434,6 @@ class Client:
             "prototypes": self._prototypes,
             "begun": self.begun,
             "learned": self.learned,
-            "new": self._new,
             "told": self._counted,
             "batches": self._batches,
             "classes": [list(item) for item in sorted(self._classes.items())],
@@ -623,13 +449,7 @@ class Client:
         self.grow(width(state["model"]))
         load_saved(self.model, state["model"])
         device = next(self.model.parameters()).device
-        if "released" in state:
-            self._start = all_to_device(state["start"], device)
-            self.released = int(state["released"])
-            self._noise.set_state(state["noise"])
-        if self._differences is not None:
-            self._differences.load_state(state.get("coding", {}))
-            self._base = all_to_device(state.get("base", {}), device)
+        self.sender.load_state(state, device)
         # FedProx's anchor was the client's before it was the learner's.
         self.learner.load_state({"anchor": state.get("anchor", []), **state["learner"]})
         if "stream" in state:
@@ -644,4 +464,3 @@ class Client:
         self._batches, self.learned = int(state["batches"]), int(state["learned"])
         self._counted = int(state.get("told", self.learned))
         self._classes = Counter(dict(state["classes"]))
-        self._new = int(state.get("new", self._classes.total()))

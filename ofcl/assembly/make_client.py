@@ -10,7 +10,9 @@ from ofcl.assembly.chosen_method import chosen_method
 from ofcl.assembly.dealing import batch_limit, build_reading, embedder_of
 from ofcl.assembly.make_learner import build_learner, build_model
 from ofcl.assembly.resolve import find_device
-from ofcl.client import Barrier, Client, Schedule, Sharing
+from ofcl.client import Client
+from ofcl.communication.schedule import Barrier, Schedule
+from ofcl.communication.sharing import Sharing
 from ofcl.compression.codecs import find_codec
 from ofcl.data.dataset import Dataset
 from ofcl.data.live.form import Form, Pattern

@@ -89,7 +89,7 @@ class CrossTester:
             OfclError: If the step is refused; the error says why.
         """
         # What an update was not to show, its own model is not to show either.
-        if not self._agrees() or client.keeps_back:
+        if not self._agrees() or client.sender.keeps_back:
             return {"agrees": False}
         if not client.finished:
             raise OfclError("the server asks for cross-site validation before the data have ended")

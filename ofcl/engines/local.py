@@ -347,7 +347,7 @@ class LocalEngine:
 
     def released(self) -> int:
         """Gives the largest number of updates that any client has sent so far."""
-        return max(client.released for client in self._clients)
+        return max(client.sender.released for client in self._clients)
 
     def close(self) -> None:
         """Does nothing: there are no other processes to end."""

@@ -236,8 +236,8 @@ class Responder:
             raise OfclError("the server sends a step from a model that is not here")
         else:
             same = request.form == "same"
-            model = self._known if same else client.decoded(request.model, self._known)
-        if client.coded and not request.by_itself:
+            model = self._known if same else client.sender.decoded(request.model, self._known)
+        if client.sender.coded and not request.by_itself:
             self._known = model
         return replace(request, model=model, form="whole")
 
@@ -345,10 +345,10 @@ class Responder:
         elif not request.by_itself and status in ("waiting", "between-tasks"):
             device = next(client.model.parameters()).device
             update = client.update(all_to_device(request.model, device))
-            if client.withheld:
+            if client.sender.withheld:
                 self._tell(
-                    f"{client.withheld} new samples are too few for an update (your limit is "
-                    f"{client.fewest_new}): the global model was sent back in its place"
+                    f"{client.sender.withheld} new samples are too few for an update (your limit "
+                    f"is {client.sender.fewest_new}): the global model was sent back in its place"
                 )
         if self.masked and update is not None:
             self._held, update = update, None
@@ -358,7 +358,7 @@ class Responder:
             client=client.number,
             status=status,
             learned=client.learned,
-            released=client.released,
+            released=client.sender.released,
             events=[event for _, event in self._unseen],
             update=update,
             labels=self._asked(),
@@ -371,8 +371,10 @@ class Responder:
         """Takes a step of a secure sum with the update that waits for it."""
         if self._summing is None or self._held is None or not self.masked:
             raise OfclError("the server asks for a secure sum, and no update waits for one")
-        coder = SumCoding(client, self._held.state, self._known) if client.coded else None
-        return self._summing.answer(request.run, request.sum, self._held, client.released, coder)
+        coder = SumCoding(client, self._held.state, self._known) if client.sender.coded else None
+        return self._summing.answer(
+            request.run, request.sum, self._held, client.sender.released, coder
+        )
 
     def _cross_step(self, request: Request, client: Client) -> State:
         """Takes a step of cross-site validation."""

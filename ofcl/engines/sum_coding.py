@@ -30,7 +30,7 @@ class SumCoding:
 
     def reach(self) -> dict[str, float]:
         """Computes how far the change goes, with what was lost before, for each tensor."""
-        return self.client.reach_of_sum(self._state(), self._base())
+        return self.client.sender.reach_of_sum(self._state(), self._base())
 
     def code(
         self, outputs: int, steps: Mapping[str, float], share: float, most: int
@@ -46,7 +46,7 @@ class SumCoding:
         Returns:
             Integers by the names of tensors, and the tensors that are not coded.
         """
-        return self.client.for_sum(self._state(), self._base(), outputs, steps, share, most)
+        return self.client.sender.for_sum(self._state(), self._base(), outputs, steps, share, most)
 
     def _state(self) -> Tensors:
         """Gives the tensors of the update on the CPU."""

@@ -67,7 +67,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides how long a mini-batch takes: runs of one kind are timed once.
+    """The facts that decide how long a mini-batch takes: runs of one kind are timed once.
 
     Args:
         method: The method that is timed (`_TIMED_AS`).

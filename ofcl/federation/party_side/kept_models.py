@@ -106,7 +106,7 @@ class KeptModels:
             request: The request with the global model of a round.
             client: The client, which has not taken that model yet.
         """
-        model, number = self._models(request, client)[self._keep], client.released
+        model, number = self._models(request, client)[self._keep], client.sender.released
         try:
             with client.holding(model):
                 means = self._prototypes(request, client, self._keep)
@@ -252,13 +252,15 @@ class KeptModels:
         labels = self._vocabulary.labels[:outputs]
         cost = None
         if settings.dp_clip is not None and name != "alone":
-            cost = epsilon(client.released, settings.dp_noise, settings.dp_delta)
+            cost = epsilon(client.sender.released, settings.dp_noise, settings.dp_delta)
         learned = Learned(
             settings=shareable(settings),
             data=self._federation,
             fingerprint="",
             clients=1 if name == "alone" else self._clients,
-            rounds=0 if name == "alone" else client.released,  # that the party has sent updates for
+            rounds=0
+            if name == "alone"
+            else client.sender.released,  # that the party has sent updates for
             tasks=tuple(
                 tuple(labels[c] for c in task if c < len(labels))
                 for task in client.classes_of_tasks

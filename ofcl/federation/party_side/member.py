@@ -368,8 +368,8 @@ class Member:
         client = made.client
         # The server knows the run's seed; it must not know the noise. The noisy update is saved
         # before it leaves, so a party that is killed sends the same one again.
-        client.draw_noise_by(system_normal)
-        client.fewest_new = self._policy.min_rest
+        client.sender.draw_noise_by(system_normal)
+        client.sender.fewest_new = self._policy.min_rest
         return client
 
     def _can_learn_alone(self, method: str) -> bool:

@@ -73,7 +73,9 @@ def test_the_rest_of_a_task_is_not_an_update_of_its_own(tmp_path, killed):
         server.start()
     kept_back = server.update(2, "take")
     assert server.recovered(kept_back["state"]) is None
-    assert server.party._responder._client.keeps_back  # nor does it agree to show its own model
+    assert (
+        server.party._responder._client.sender.keeps_back
+    )  # nor does it agree to show its own model
     assert_same(kept_back["state"], {name: server.model[name] for name in kept_back["state"]})
     assert (kept_back["samples"], kept_back["classes"]) == (0, [])
     assert any("1 new samples are too few for an update (your limit is 2)" in t for t in

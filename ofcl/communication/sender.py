@@ -1,0 +1,211 @@
+"""A client's model as it leaves the client: clipped, noisy, coded, or kept back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import torch
+
+from ofcl.communication.sharing import Sharing
+from ofcl.compression.differences import Differences, decoded
+from ofcl.compute.devices import all_to_device
+from ofcl.errors import OfclError
+from ofcl.models.head import grown, width
+from ofcl.privacy import Draw
+from ofcl.seeds import generator
+from ofcl.state import State, Tensors, copied
+from ofcl.update import is_statistic
+
+
+class Sent(NamedTuple):
+    """The tensors of an update.
+
+    Args:
+        state: The model that leaves, as the server will have it.
+        coded: What travels in its place if it is coded; else empty.
+        kept_back: Whether the global model leaves in place of the client's own.
+    """
+
+    state: Tensors
+    coded: Tensors
+    kept_back: bool
+
+
+class Sender:
+    """Makes the tensors of a client's updates, and reads those that come coded.
+
+    Args:
+        sharing: What is sent, and how.
+        number: The client's number, for the draws of its noise.
+        seed: The run's seed.
+
+    Attributes:
+        released: Updates that have left the client.
+        fewest_new: An update with new samples, but fewer than these, is kept back; 0: none is.
+        withheld: The new samples that the last update was to have, and has not.
+    """
+
+    def __init__(self, sharing: Sharing, number: int, seed: int) -> None:
+        self._sharing, self._seed = sharing, seed
+        self.released = self.fewest_new = self.withheld = 0
+        self._new = 0  # samples since the last update
+        self._start: Tensors = {}  # the global model that private updates are measured from
+        self._noise = generator(seed, "privacy", number)
+        self._draw: Draw = functools.partial(torch.randn, generator=self._noise)
+        self._differences = Differences(sharing.codec, seed) if sharing.codec else None
+        self._base: Tensors = {}  # the global model that came last, if updates are coded
+
+    @property
+    def coded(self) -> bool:
+        """Whether updates and global models travel in coded form."""
+        return self._differences is not None
+
+    @property
+    def keeps_back(self) -> bool:
+        """Whether the model has new samples that no update has had, and too few for one."""
+        return 0 < self._new < self.fewest_new
+
+    def draw_noise_by(self, draw: Draw) -> None:
+        """Draws the noise of its privacy in another way, as the server knows the run's seed.
+
+        Args:
+            draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
+        """
+        self._draw = draw
+
+    def decoded(self, model: Tensors, known: Tensors) -> Tensors:
+        """Makes the global model from the coded step to it.
+
+        Args:
+            model: The step, as it has come.
+            known: The global model that came before.
+        """
+        if self._sharing.codec is None:
+            raise OfclError("a coded model came, and the run's settings say nothing of it")
+        return decoded(model, known, self._sharing.codec, self._seed)
+
+    def learned(self, samples: int) -> None:
+        """Counts new samples that the model has learned.
+
+        Args:
+            samples: Their number.
+        """
+        self._new += samples
+
+    def measure_from(self, model: Tensors, names: Collection[str]) -> None:
+        """Keeps a model; with differential privacy, updates are clipped by their distance from it.
+
+        Args:
+            model: The model.
+            names: The tensors that travel.
+        """
+        if self._sharing.privacy is not None:
+            self._start = {name: model[name].detach().clone() for name in names}
+
+    def received(self, model: Tensors, names: Collection[str]) -> None:
+        """Notes that the client has taken a global model: what coding has lost is settled.
+
+        Args:
+            model: The global model.
+            names: The tensors that travel.
+        """
+        if self._differences is not None:
+            self._differences.settle(self._sharing.mixing)
+            self._base = {name: model[name].detach().clone() for name in names}
+
+    def send(self, own: Tensors, outputs: int, instead: Tensors | None = None) -> Sent:
+        """Makes the tensors of an update; with differential privacy, clipped and noisy.
+
+        Args:
+            own: The tensors of the client's model that travel.
+            outputs: How many outputs its head has.
+            instead: The global model, which leaves if there are too few new samples behind the
+                update (`fewest_new`); None: the update leaves in any case.
+        """
+        kept_back = self.keeps_back and instead is not None
+        self.withheld = self._new if kept_back else 0
+        if kept_back and instead is not None:
+            wide = grown(instead, outputs, self._seed)
+            state = copied({name: wide[name].detach() for name in own})
+        else:
+            state, self._new = copied(own), 0
+        self.released += 1
+        if self._sharing.privacy is not None:
+            start = grown(self._start, outputs, self._seed)
+            state = self._sharing.privacy.noised(state, start, self._draw)
+        coded: Tensors = {}
+        # The server knows no base of the first; a sum's are coded in steps that all share.
+        if self._differences is not None and self._base and not self._sharing.summed:
+            coded, state = self._differences.code(state, self._base)
+        return Sent(state, coded, kept_back)
+
+    def reach_of_sum(self, state: Tensors, known: Tensors) -> dict[str, float]:
+        """Computes how far an update goes, for each tensor that a secure sum codes.
+
+        Args:
+            state: The tensors of the update.
+            known: The global model.
+        """
+        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
+        learned = {name: value for name, value in state.items() if not is_statistic(name)}
+        return self._differences.reach(learned, grown(known, width(state), self._seed))
+
+    def for_sum(
+        self,
+        state: Tensors,
+        known: Tensors,
+        outputs: int,
+        steps: Mapping[str, float],
+        share: float,
+        most: int,
+    ) -> tuple[Tensors, Tensors]:
+        """Codes an update for a secure sum: the change since the global model.
+
+        Args:
+            state: The tensors of the update.
+            known: The global model.
+            outputs: How many outputs the heads of all clients have.
+            steps: The step of each tensor.
+            share: The client's share of all weights, by which the change is multiplied.
+            most: The largest integer.
+
+        Returns:
+            Integers by the names of tensors, and the tensors that are not coded.
+        """
+        assert self._differences is not None, "a coded sum, and the run's settings have no codec"
+        state, base = (grown(each, outputs, self._seed) for each in (state, known))
+        learned = {name: value for name, value in state.items() if not is_statistic(name)}
+        others = {name: value for name, value in state.items() if name not in learned}
+        if learned.keys() != steps.keys():
+            raise OfclError("the server's steps of a sum are for another model")
+        return self._differences.integers(learned, base, steps, share, most), others
+
+    def state(self) -> State:
+        """Returns its state, for a checkpoint; it stands among the keys of the client's."""
+        return {
+            "start": self._start,
+            "released": self.released,
+            "new": self._new,
+            "noise": self._noise.get_state(),
+            "coding": self._differences.state() if self._differences is not None else {},
+            "base": self._base,
+        }
+
+    def load_state(self, state: State, device: torch.device) -> None:
+        """Puts back a state.
+
+        Args:
+            state: The client's state; those of earlier versions lack a few keys.
+            device: The device of the client's model.
+        """
+        if "released" in state:
+            self._start = all_to_device(state["start"], device)
+            self.released = int(state["released"])
+            self._noise.set_state(state["noise"])
+        if self._differences is not None:
+            self._differences.load_state(state.get("coding", {}))
+            self._base = all_to_device(state.get("base", {}), device)
+        counted = sum(n for _, n in state["classes"])  # of the current task, the most there can be
+        self._new = int(state.get("new", counted))
