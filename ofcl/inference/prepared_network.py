@@ -193,9 +193,9 @@ def _numbers(code: ColumnCode) -> list[str]:
         case "category":
             parts = [f" = {category}" for category in code.categories] + [" = another"]
         case "date":
-            cycles = ("year", "day") if code.times else ("year",)
-            parts = [" in days since 1970"]
-            parts += [f", {turn} of the {cycle}" for cycle in cycles for turn in ("sine", "cosine")]
+            parts = [" in days since 1970" if "year" in code.cycles else ", part of the day"]
+            turns = ("sine", "cosine")
+            parts += [f", {turn} of the {cycle}" for cycle in code.cycles for turn in turns]
         case _:
             parts = [""]
     return [code.name + part for part in [*parts, *([" is empty"] if code.gaps else [])]]

@@ -12,10 +12,11 @@ import torch
 
 from ofcl.bundle.description import from_json
 from ofcl.bundle.open_bundle import open_bundle
+from ofcl.data.files.column_codes import ColumnCode
 from ofcl.errors import OfclError
 from ofcl.inference import onnx_export
 from ofcl.inference.onnx_export import export_onnx
-from ofcl.inference.prepared_network import made_up_samples
+from ofcl.inference.prepared_network import facts, made_up_samples
 from tests.support.made_up_bundles import (
     COLOUR,
     GREY,
@@ -70,13 +71,13 @@ def test_it_answers_as_the_model_does(tmp_path, network, form):
 def test_its_metadata_are_all_one_needs(tmp_path):
     bundle = made_up_bundle()
     export_onnx(bundle, tmp_path / "model.onnx")
-    facts = onnxruntime.InferenceSession(tmp_path / "model.onnx").get_modelmeta()
-    found = facts.custom_metadata_map
+    stored = onnxruntime.InferenceSession(tmp_path / "model.onnx").get_modelmeta()
+    found = stored.custom_metadata_map
     assert json.loads(found["labels"]) == list(LABELS)
     assert json.loads(found["columns"]) == ["age", "pulse"]
     assert (found["kind"], found["input"]) == ("table", "rows")
     assert from_json(found["model.json"]) == bundle.description
-    assert facts.producer_name == "ofcl"
+    assert stored.producer_name == "ofcl"
 
 
 def test_cells_that_are_no_numbers_are_described(tmp_path):
@@ -94,6 +95,22 @@ def test_cells_that_are_no_numbers_are_described(tmp_path):
     cells = {"age": 61, "sex": "m", "seen": "2024-04-03", "smokes": None}
     expected = open_bundle(bundle).predict_proba(cells)
     assert np.abs(answers(tmp_path / "model.onnx", row, "table")[1][0] - expected).max() < 1e-5
+
+
+def test_times_of_the_day_have_other_names_than_dates():
+    codes = (
+        ColumnCode("at", "date", format="%H:%M", times=True, gaps=True),
+        ColumnCode("seen", "date", format="iso", times=True),
+    )
+    description = made_up_bundle(form=MIXED).description
+    form = replace(MIXED, columns=("at", "seen"), codes=codes)
+    names = json.loads(facts(replace(description, samples=form))["numbers"])
+    assert names == [
+        "at, part of the day", "at, sine of the day", "at, cosine of the day", "at is empty",
+        "seen in days since 1970", "seen, sine of the year", "seen, cosine of the year",
+        "seen, sine of the day", "seen, cosine of the day",
+    ]  # fmt: skip
+    assert len(names) == sum(code.width for code in codes)
 
 
 @pytest.mark.parametrize(("network", "form"), [("mlp", TABLE), ("slim-resnet18", COLOUR)])

@@ -4,6 +4,7 @@
     boolean    1 for true, 0 for false, ½ for a gap
     category   one place for each frequent category, one for all others
     date       days since 1970, and the place in the year; with times, also the time of day
+    (a time)   a date without days: the part of the day, and the place in the day
 
 A column that has gaps gets one more number, which is 1 where the cell is empty.
 """
@@ -15,14 +16,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import numpy as np
 
 from ofcl.data.files.cells import finite_number
+from ofcl.data.files.dates import is_clock, read_date
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "--", "."}
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "--", ".", "#n/a", "#na", "<na>"}
 """Words, in lower case, that stand for a missing value."""
 
 TRUE = {"true", "yes", "y", "t", "ja", "j", "wahr", "oui", "vrai", "si", "sí", "on"}
@@ -32,13 +33,6 @@ BOOLEANS = TRUE | FALSE
 MOST_CATEGORIES = 50  # places of a column; rarer categories share one
 CATEGORIES_SHOWN = 5  # where a column is described
 FEWEST_ROWS = 2  # of a category that gets a place of its own
-
-DATE_FORMATS = (
-    "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y",
-    "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y",
-)  # fmt: skip
-TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-ISO = "iso"
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,. '\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*")
 _SPACES = str.maketrans("", "", " '\u00a0\u202f")
@@ -52,7 +46,7 @@ class ColumnCode:
         name: The name of the column.
         kind: The kind of its cells.
         decimal: The mark before the decimals of a number.
-        format: The format of dates, as `strptime` takes it; `iso`: any of ISO 8601.
+        format: The format of dates or times, as `strptime` takes it; `iso`: any of ISO 8601.
         times: Whether the dates have times of the day.
         gaps: Whether empty cells get a number of their own that marks them.
         fill: The number that stands for an empty cell.
@@ -71,8 +65,14 @@ class ColumnCode:
     @property
     def width(self) -> int:
         """How many numbers a cell becomes."""
-        base = {"number": 1, "boolean": 1, "date": 5 if self.times else 3}
+        base = {"number": 1, "boolean": 1, "date": 1 + 2 * len(self.cycles)}
         return base.get(self.kind, len(self.categories) + 1) + self.gaps
+
+    @property
+    def cycles(self) -> dict[str, float]:
+        """The periods, in days, in which a date has a place on a circle."""
+        year = {} if is_clock(self.format) else {"year": 365.2425}
+        return {**year, "day": 1.0} if self.times else year
 
     def read(self, cell: Any) -> float | str | None:
         """Reads a cell.
@@ -93,7 +93,7 @@ class ColumnCode:
         if self.kind == "boolean":
             return _read_boolean(cell, self.name)
         if self.kind == "date":
-            return _read_date(cell, self.format, self.name)
+            return read_date(cell, self.format, self.name)
         return read_decimal(cell, self.decimal, self.name)
 
     def fitted(self, values: Sequence[Any]) -> ColumnCode:
@@ -159,9 +159,8 @@ class ColumnCode:
         return np.concatenate([numbers, missing[:, None]], axis=1) if self.gaps else numbers
 
     def _cycles(self, days: np.ndarray) -> list[np.ndarray]:
-        """Returns the place in the year and, with times, in the day, as points on a circle."""
-        periods = [365.2425, 1.0] if self.times else [365.2425]
-        angles = [2 * math.pi * days / period for period in periods]
+        """Returns the place in each cycle, such as the year, as points on a circle."""
+        angles = [2 * math.pi * days / period for period in self.cycles.values()]
         return [turn(angle) for angle in angles for turn in (np.sin, np.cos)]
 
     def scaled(self) -> np.ndarray:
@@ -174,10 +173,11 @@ class ColumnCode:
         """Describes the code in words, without the column's name."""
         names = ", ".join(self.categories[:CATEGORIES_SHOWN])
         more = ", …" if len(self.categories) > CATEGORIES_SHOWN else ""
+        moment = f"a date{' and time' if self.times else ''}"
         kind = {
             "number": "a number" if self.decimal == "." else "a number with a decimal comma",
             "boolean": "true or false",
-            "date": f"a date{' and time' if self.times else ''}",
+            "date": "a time of the day" if is_clock(self.format) else moment,
             "category": f"{len(self.categories)} categories ({names}{more})",
         }[self.kind]
         return f"{kind}{', gaps are marked' if self.gaps else ''}"
@@ -252,55 +252,6 @@ def has_thousands(text: str) -> bool:
     [True, False, True, False, False]
     """
     return _THOUSANDS.fullmatch(text.strip()) is not None
-
-
-def date_format(cells: Sequence[Any]) -> str | None:
-    """Finds the format that all dates of a column have; None: they are no dates.
-
-    Args:
-        cells: Cells that are not empty.
-
-    >>> date_format(["31/12/2024", "01/02/2024"]), date_format(["12/31/2024"]), date_format(["7"])
-    ('%d/%m/%Y', '%m/%d/%Y', None)
-    """
-    if all(isinstance(cell, date) for cell in cells):
-        return ISO
-    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
-    if len(texts) < len(cells) or not all(any(c.isdigit() for c in t) for t in texts):
-        return None
-    if all(len(text) >= len("2024-01-01") and _parses(text, ISO) for text in texts):
-        return ISO
-    formats = (day + time for day in DATE_FORMATS for time in TIME_FORMATS)
-    return next((form for form in formats if all(_parses(t, form) for t in texts)), None)
-
-
-def _parses(text: str, form: str) -> bool:
-    try:
-        _moment(text, form)
-    except ValueError:
-        return False
-    return True
-
-
-def _moment(cell: Any, form: str) -> datetime:
-    """Reads a date or a moment; moments with a time zone are brought to UTC."""
-    if isinstance(cell, datetime):
-        moment = cell
-    elif isinstance(cell, date):
-        moment = datetime(cell.year, cell.month, cell.day)
-    elif form == ISO:
-        moment = datetime.fromisoformat(str(cell).strip())
-    else:
-        moment = datetime.strptime(str(cell).strip(), form)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _read_date(cell: Any, form: str, column: str) -> float:
-    """Reads a date as days since 1970."""
-    try:
-        return _moment(cell, form).timestamp() / 86400
-    except (ValueError, OverflowError):
-        raise ValueError(f"column '{column}' is not a date but {str(cell)[:40]!r}") from None
 
 
 def _read_boolean(cell: Any, column: str) -> float:

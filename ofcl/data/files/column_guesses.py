@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ofcl.data.files.cells import has_decimal_comma, is_number
-from ofcl.data.files.column_codes import (
-    BOOLEANS,
-    ISO,
-    ColumnCode,
-    date_format,
-    has_thousands,
-)
+from ofcl.data.files.column_codes import BOOLEANS, ColumnCode, has_thousands
 from ofcl.data.files.column_facts import FEWEST_ROWS, ColumnFacts
+from ofcl.data.files.dates import ISO, date_format
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ def guess_column(facts: ColumnFacts, *, named: bool = False) -> Guess:
 
 
 def guess_plain(name: str, some: Sequence[Any]) -> ColumnCode | None:
-    """Returns the code of a column of truth values, numbers or dates; None if it has words.
+    """Returns the code of a column of truth values, numbers, dates or times; None if it has words.
 
     Args:
         name: The name of the column.

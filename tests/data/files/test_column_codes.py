@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from ofcl import OfclError
-from ofcl.data.files.column_codes import ColumnCode, date_format, read_decimal
+from ofcl.data.files.column_codes import ColumnCode, read_decimal
 from ofcl.data.files.column_facts import ColumnFacts
 from ofcl.data.files.column_guesses import Guess
 from ofcl.data.files.column_guesses import guess_column as guess_by_facts
+from ofcl.data.files.dates import date_format
 from ofcl.data.table_code import TableCode
 
 DAY = 86400
@@ -76,6 +77,33 @@ def test_a_date_becomes_days_and_points_on_circles():
     (row,) = code.encode([0.25])  # six in the morning of the first day
     angle = 2 * math.pi * 0.25 / 365.2425
     assert row == pytest.approx([0.25, math.sin(angle), math.cos(angle), 1, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cells", "form", "part"),
+    [
+        (["6:00", "17:05"], "%H:%M", 0.25),
+        (["18:00:36", "23:59:59"], "%H:%M:%S", 0.75 + 36 / DAY),
+        (["6:00 PM", "11:30 AM"], "%I:%M %p", 0.75),
+        ([datetime.time(12, 0), datetime.time(3, 30)], "%H:%M:%S", 0.5),
+    ],
+)
+def test_times_of_the_day(cells, form, part):
+    code = guess_column("seen", cells).code
+    assert (code.kind, code.format, code.width) == ("date", form, 3)
+    assert code.read(cells[0]) == pytest.approx(part, abs=1e-12)
+    (row,) = code.encode([part])
+    angle = 2 * math.pi * part
+    assert row == pytest.approx([part, math.sin(angle), math.cos(angle)], abs=1e-12)
+    with pytest.raises(ValueError, match="column 'seen' is not a time but 'noon'"):
+        code.read("noon")
+    assert guess_column("score", ["3:1", "0:2", "3:1", "0:2"]).code.kind == "category"
+
+
+def test_gaps_as_excel_and_pandas_write_them():
+    for gap in ("#N/A", "<NA>", "n/a", "NULL", "-"):
+        code = guess_column("a", ["1", "2", "3"]).code
+        assert code.read(gap) is None
 
 
 def test_years_are_numbers_and_words_are_no_dates():

@@ -27,14 +27,15 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def mixed_rows(rows: int) -> list[str]:
     """Makes lines of a CSV file with categories, dates, truth values, gaps and identifiers."""
     draw = random.Random(0)
-    lines = ["patient_id,age,ward,smoker,seen,price,rare,diagnosis"]
+    lines = ["patient_id,age,ward,smoker,seen,at,price,rare,diagnosis"]
     for n in range(rows):
         age = "" if draw.random() < 0.1 else f"{draw.gauss(50, 20):.3f}"
         ward = draw.choice(["A", "B", "C ", "", "NA"])
         seen = f"2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}"
         price = f'"{draw.randint(1, 9)},{draw.randint(100, 999)}.5"'
         rare = f"w{int(draw.expovariate(0.05))}"
-        lines.append(f"P{n},{age},{ward},{draw.choice(['yes', 'no'])},{seen},{price},{rare},"
+        at = draw.choice(["7:05", "19:30", "#N/A"])
+        lines.append(f"P{n},{age},{ward},{draw.choice(['yes', 'no'])},{seen},{at},{price},{rare},"
                      f"{draw.choice(['flu', 'cold', 'none'])}")  # fmt: skip
     return lines
 
