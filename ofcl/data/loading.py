@@ -31,7 +31,8 @@ def read_raw(name: str, how: Reading, tell: Callable[[str], None] = print) -> Ra
     if name not in DATASETS:
         if looks_like_path(name):
             return read_own(name, how)
-        raise OfclError(f"{unknown('dataset', name, DATASETS)} (no file or folder '{name}' either)")
+        known = [*DATASETS, *installed("dataset")]
+        raise OfclError(f"{unknown('dataset', name, known)} (no file or folder '{name}' either)")
     source = DATASETS[name]
     source.prepare(name, how.root, tell)
     return source.read(how.root)

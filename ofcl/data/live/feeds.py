@@ -41,7 +41,10 @@ def open_feed(name: str, how: Reading, task: str | None, idle: float | None) -> 
     if kind in installed("feed"):
         own: Feed = find_function("feed", kind, {})(argument, how, task)
         return own
-    raise OfclError(f"unknown stream '{name}'; expected {WATCH}FOLDER, or {STDIN} (standard input)")
+    others = "".join(f", {kind}:…" for kind in sorted(installed("feed")))
+    raise OfclError(
+        f"unknown stream '{name}'; expected {WATCH}FOLDER, or {STDIN} (standard input){others}"
+    )
 
 
 def held_out_samples(path: Path, how: Reading, task: str | None, known: State) -> list[Sample]:

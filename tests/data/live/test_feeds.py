@@ -1,5 +1,7 @@
 """Feeds by name."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
 from ofcl import Reading, WatchedFolder
@@ -13,3 +15,25 @@ def test_streams_by_name(tmp_path):
         open_feed("watch:/nowhere", Reading(), None, None)
     with pytest.raises(OfclError, match="unknown stream 'kafka:x'"):
         open_feed("kafka:x", Reading(), None, None)
+
+
+class Readings:
+    """A feed of one's own, as a package announces it."""
+
+    rereads = True
+
+    def __init__(self, argument, how, task):
+        self.known, self.made_of = {}, (argument, how, task)
+
+    def open(self, taken):
+        return iter([])
+
+
+def test_a_feed_of_an_installed_package(monkeypatch):
+    point = EntryPoint("readings", f"{__name__}:Readings", "ofcl.feeds")
+    for module in ("ofcl.data.live.feeds", "ofcl.own_parts.lookup"):
+        monkeypatch.setattr(f"{module}.installed", lambda kind: {"readings": point})
+    how = Reading()
+    assert open_feed("readings:ward:a", how, "day", None).made_of == ("ward:a", how, "day")
+    with pytest.raises(OfclError, match="unknown stream 'kafka:x'; .*, readings:…"):
+        open_feed("kafka:x", how, None, None)
