@@ -20,7 +20,7 @@ from ofcl.engines.changes import CHANGEABLE, in_words
 from ofcl.engines.cross_tester import CrossTester
 from ofcl.engines.messages import Reply, Request, pack_reply, unpack_request
 from ofcl.engines.responder import LostState, Responder
-from ofcl.errors import OfclError, printable
+from ofcl.errors import OfclError, one_line
 from ofcl.federation.party_side.audit import Audit
 from ofcl.federation.party_side.cross_results import CrossResults, consent_in_words
 from ofcl.federation.party_side.kept_models import Keep, KeptModels
@@ -417,7 +417,7 @@ def _check_same(now: State, before: State) -> None:
     """
     other = sorted(k for k in now.keys() | before.keys() if now.get(k) != before.get(k))
     if other:
-        named = ", ".join(printable(name) for name in other[:5])
+        named = ", ".join(one_line(name, 40) for name in other[:5])
         raise OfclError(f"the server has changed {named} within a run; it is refused")
 
 
@@ -440,7 +440,7 @@ def _with_changes(terms: Terms, changed: State) -> Terms:
 
 
 def _in_words(run: str, terms: Terms) -> str:
-    """Describes a run in a line for the log: its method, memory, privacy, features that leave."""
+    """Describes a run in a line for the log: what it asks of the party, and what leaves."""
     settings = terms.settings
     clip, noise = settings.get("dp_clip"), settings.get("dp_noise")
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
@@ -450,4 +450,6 @@ def _in_words(run: str, terms: Terms) -> str:
         leaving += f"; besides the model leaves: {known.sends}"
     memory = f"memory {settings.get('memory')}{leaving}"
     seen = "a sum with others alone" if settings.get("secure_aggregation") else "your updates"
-    return f"run {run}: {settings.get('method')}, {memory}, {private}; the server sees {seen}"
+    behind = int(settings.get("batch_size", 1)) * int(settings.get("q", 1))
+    asked = one_line(f"{settings.get('method')} with {settings.get('model')}, {memory}, {private}")
+    return f"run {run}: {asked}; an update from every {behind} new samples; the server sees {seen}"

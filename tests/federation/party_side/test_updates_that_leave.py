@@ -82,6 +82,23 @@ def test_the_rest_of_a_task_is_not_an_update_of_its_own(tmp_path, killed):
                server.told)  # fmt: skip
 
 
+def test_the_log_says_in_plain_words_what_a_run_asks_for_before_it_begins(tmp_path):
+    server = Attacker(tmp_path / "a", Policy())
+    server.party._tell = (told := []).append
+    server.update(1)
+    assert told[:2] == [
+        "run ab: none with mlp, memory 40, no privacy noise; an update from every 16 new samples; "
+        "the server sees your updates",
+        "ledger: no update has left these data yet",
+    ]
+    assert told[2].startswith("exchange 1: 1 mini-batches so far")
+    hostile = Attacker(tmp_path / "b", Policy(), memory="9\nall is well\x1b[2J")
+    hostile.party._tell = (told := []).append
+    with pytest.raises(OfclError):
+        hostile.update(1)
+    assert all(line.isprintable() for line in told)
+
+
 def test_a_run_in_which_one_party_has_few_new_samples_goes_on(tmp_path):
     """Its closing update has no weight; the others' model is the global one."""
     parties = {k: member(tmp_path, k) for k in (0, 1)}

