@@ -156,6 +156,9 @@ class Bench:
 
     Args:
         work: The workload.
+
+    Attributes:
+        events: The events of the run, which never ends.
     """
 
     def __init__(self, work: Workload) -> None:

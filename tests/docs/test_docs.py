@@ -10,6 +10,7 @@ import pytest
 from ofcl.methods import METHODS
 from ofcl.pretrained.timm_library import import_timm
 from ofcl.settings.schema import Settings
+from ofcl.sweep.sweep_file import read_plan
 from tests.support import few_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,6 +35,20 @@ def test_python_examples_run(block, monkeypatch, tmp_path):
         pytest.skip("needs the weights of EfficientNet-Lite0")
     monkeypatch.chdir(tmp_path)  # where examples may leave runs
     exec(compile(block, "example", "exec"), {})
+
+
+def test_the_sweep_of_the_docs_can_be_read(tmp_path):
+    (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/sweep.md").read_text(), re.DOTALL)
+    (tmp_path / "sweep.toml").write_text(text)
+    plan = read_plan(tmp_path / "sweep.toml", {})
+    assert (plan.trials, plan.seeds, plan.prune) == (30, (0, 1), True)
+    assert len(plan.space) == 5
+
+
+def test_no_block_is_of_a_kind_that_nothing_tests():
+    """Python and the sweep run or are read here, `py` in the tests of ONNX; `ini` is systemd's."""
+    kinds = {kind for page in PAGES for kind in re.findall(r"^```(\w+)", page.read_text(), re.M)}
+    assert kinds <= {"python", "py", "toml", "ini"}
 
 
 def test_there_are_examples():
