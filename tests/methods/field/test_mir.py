@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+import ofcl
 from ofcl.methods.field.mir import Interference
+from ofcl.testing import TINY, make_blobs
 
 
 class Scale(nn.Module):
@@ -44,3 +46,11 @@ def test_statistics_do_not_change():
     before = {name: value.clone() for name, value in model.state_dict().items()}
     Interference(model, 0.1)(torch.randn(9, 3), torch.arange(9) % 2, 4, 2)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_under_strong_new_classes_are_told_from_old_ones():
+    run = ofcl.Run(
+        ofcl.make_settings({**TINY, "method": "mir", "protocol": "strong"}), make_blobs()
+    )
+    assert run.settings.loss == "ce"
+    assert "loss" not in run.settings.fit
