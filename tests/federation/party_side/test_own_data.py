@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -98,7 +99,14 @@ def test_a_stream_that_fails_is_opened_again_and_nothing_is_skipped(tmp_path, mo
                 "min_clients": 2}  # fmt: skip
     run, said = hosted(tmp_path, transport, settings)
     mended = "u,v,label\n" + rows + "1,2,a\n" + rows
-    mending = threading.Timer(3.0, (folder / "1.csv").write_text, [mended])
+
+    def mend():
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not any("could not answer" in line for line in said):
+            time.sleep(0.05)
+        (folder / "1.csv").write_text(mended)
+
+    mending = threading.Thread(target=mend)
     mending.start()
     counts = dict.fromkeys(range(3), 0)
     for event in run:
