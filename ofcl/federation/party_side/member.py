@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from ofcl.client import Client
 from ofcl.data.live.vocabulary import AssignedVocabulary
@@ -187,37 +188,9 @@ class Member:
             request: The server's request.
             terms: The terms of the run, which came with the request.
         """
-        if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
-            raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
-        secure = bool(terms.settings.get("secure_aggregation", False))
-        if request.run == self._run and secure != self._secure:
-            raise OfclError("the server has changed secure_aggregation within a run; it is refused")
-        if self._secure_only and not secure:
-            raise OfclError(
-                "this party takes part with secure aggregation alone (--secure-only), and the "
-                "run's terms have secure_aggregation = false"
-            )
-        begun = _what_stays(terms)
-        if request.run == self._run:
-            _check_same(begun, self._begun)
-        self._secure = self._responder.masked = secure
-        if not agrees(terms.version):
-            raise OfclError(
-                f"the server runs ofcl {terms.version[:40]!r} and this party {__version__}, whose "
-                "messages may differ; install the same version at both"
-            )
+        self._check_request(request, terms)
         if request.run != self._run:
-            self._policy.check(terms.settings)
-            self._run, self._begun = request.run, begun
-            if request.changed:  # before this process was started
-                self._tell(f"changed since the run began: {in_words(request.changed)}")
-            self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
-            self._told_spellings, self._told_alone = set(), False
-            self._compared_labels = None
-            self._tell(_in_words(request.run, terms))
-            self._tell(self._ledger.in_words(terms.settings))
-            if terms.settings.get("cross_site"):
-                self._tell(consent_in_words(self._agrees_to_cross_site(terms)))
+            self._begin(request, terms)
         elif request.changed != self._changed:
             self._policy.check(terms.settings)
             self._tell_changes(terms)
@@ -244,32 +217,87 @@ class Member:
         except LostState as lost:
             self._tell(f"error: {lost}")
             time.sleep(LOST_WAIT)  # the server asks again at once
-            return pack_reply(
-                Reply(
-                    run=request.run,
-                    exchange=request.exchange,
-                    client=self._number,
-                    status="lost",
-                    learned=lost.learned,
-                    released=0,
-                    events=[],
-                    update=None,
-                )
-            )
+            return self._without_learning(request, "lost", learned=lost.learned)
         except Unnamed as unnamed:  # the party begins when these labels have places
-            return pack_reply(
-                Reply(
-                    run=request.run,
-                    exchange=request.exchange,
-                    client=self._number,
-                    status="asking",
-                    learned=0,
-                    released=0,
-                    events=[],
-                    update=None,
-                    labels=unnamed.labels,
-                )
+            return self._without_learning(request, "asking", labels=unnamed.labels)
+
+    def _check_request(self, request: Request, terms: Terms) -> None:
+        """Refuses what a server must not ask for, whatever the policy says.
+
+        Args:
+            request: The server's request.
+            terms: The terms of the run.
+
+        Raises:
+            OfclError: The run has a name that cannot be, the server has changed its terms, its
+                updates would leave one by one, or another version made the messages.
+        """
+        if not re.fullmatch(r"[0-9a-f]{1,64}", request.run):  # it becomes a folder
+            raise OfclError(f"the server calls a run {request.run[:80]!r}; that cannot be")
+        secure = bool(terms.settings.get("secure_aggregation", False))
+        if request.run == self._run and secure != self._secure:
+            raise OfclError("the server has changed secure_aggregation within a run; it is refused")
+        if self._secure_only and not secure:
+            raise OfclError(
+                "this party takes part with secure aggregation alone (--secure-only), and the "
+                "run's terms have secure_aggregation = false"
             )
+        if request.run == self._run:
+            _check_same(_what_stays(terms), self._begun)
+        self._secure = self._responder.masked = secure
+        if not agrees(terms.version):
+            raise OfclError(
+                f"the server runs ofcl {terms.version[:40]!r} and this party {__version__}, whose "
+                "messages may differ; install the same version at both"
+            )
+
+    def _begin(self, request: Request, terms: Terms) -> None:
+        """Asks the policy about a new run, and says in the log what the run asks for.
+
+        Args:
+            request: The first request of the run, or of this process.
+            terms: The terms of the run.
+        """
+        self._policy.check(terms.settings)
+        self._run, self._begun = request.run, _what_stays(terms)
+        if request.changed:  # before this process was started
+            self._tell(f"changed since the run began: {in_words(request.changed)}")
+        self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
+        self._told_spellings, self._told_alone = set(), False
+        self._compared_labels = None
+        self._tell(_in_words(request.run, terms))
+        self._tell(self._ledger.in_words(terms.settings))
+        if terms.settings.get("cross_site"):
+            self._tell(consent_in_words(self._agrees_to_cross_site(terms)))
+
+    def _without_learning(
+        self,
+        request: Request,
+        status: Literal["lost", "asking"],
+        learned: int = 0,
+        labels: Sequence[str] = (),
+    ) -> Flat:
+        """Makes the answer of a party that has learned nothing.
+
+        Args:
+            request: The server's request.
+            status: The reason: its state is lost, or it asks for places of labels.
+            learned: The mini-batches that its state knows of.
+            labels: The labels without a place.
+        """
+        return pack_reply(
+            Reply(
+                run=request.run,
+                exchange=request.exchange,
+                client=self._number,
+                status=status,
+                learned=learned,
+                released=0,
+                events=[],
+                update=None,
+                labels=list(labels),
+            )
+        )
 
     def _tell_changes(self, terms: Terms) -> None:
         """Tells which settings of the run have changed since the last request."""
