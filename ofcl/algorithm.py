@@ -3,11 +3,12 @@
 Every client learns from its own stream, mini-batch by mini-batch, and replays what it remembers.
 Every q mini-batches, after a burn-in in each task, it reaches a communication point. When all
 clients have, the server averages the models of those that take part. These clients go on from the
-average, the others from their own models.
+average, the others from their own models. When all have ended a task, there may be one more round
+for all of them, the closing round (`end_task`).
 
-A client learns a mini-batch in `methods/replay.py`. When it communicates and what it sends is in
-`client.py`, how the server averages in `server.py` and `aggregation.py`, where the clients run in
-`engines/`. A run is a loop that the caller sees:
+A client is in `client.py`; it learns a mini-batch in `methods/replay.py`. When it communicates and
+how its model leaves it is in `communication/`, how the server averages in `server.py` and
+`aggregation.py`, where the clients run in `engines/`. A run is a loop that the caller sees:
 
     for event in federate(engine, server):
         ...  # print it, save it, draw it, stop whenever you like
@@ -126,9 +127,9 @@ def federate(engine: Engine, server: Server) -> Iterator[Event]:
                 yield _round(engine, server, present)
             else:  # too few for a round: everybody goes on alone
                 engine.receive(server.model, [])
-        elif between := engine.between_tasks():  # a task, or every stream, has ended for all
+        elif between := engine.between_tasks():  # all clients wait at the end of a task
             yield end_task(engine, server, between)
-        else:  # every stream has ended
+        else:  # every client has finished
             return
 
 
@@ -154,10 +155,9 @@ def _round(engine: Engine, server: Server, present: Sequence[int]) -> Round:
 def end_task(engine: Engine, server: Server, clients: Sequence[int]) -> Event:
     """Takes one of the two steps at the end of a task, which all clients have reached.
 
-    The first call for a task holds its closing round, in which all these clients take part. The
-    second call surveys the clients' memories if the model predicts by prototypes, and hands out
-    tensors that the method or the prototypes need; the clients go on. If the clients are too few
-    for a round, the first call does what the second would.
+    Step 1 is the closing round, in which all these clients take part; it is left out if they are
+    too few. Step 2 asks for the features of the memories if the model predicts by prototypes, hands
+    out the tensors that the method needs, and lets the clients go on. Each call takes one step.
 
     Args:
         engine: Where the clients run.

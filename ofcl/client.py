@@ -102,7 +102,7 @@ class Client:
         self.between_tasks, self._barrier = False, barrier
         self._closed = False  # whether the closing round of its task is over
         self._is_global = False  # whether its model is the global one, unchanged
-        self.begun = 0  # tasks that it was let begin, or be tested on, after waiting
+        self.begun = 0  # how often `begin_task` was called
         self.learned = 0  # mini-batches
         self._counted = 0  # of them, when it last told how its memory is composed
         self._tasks, self._seed = tasks, seed
@@ -247,13 +247,13 @@ class Client:
                 grows, and stays so.
         """
         self.grow(width(tensors))  # it may have missed the round in which a class came
-        held = {name: value for name, value in self._tensors().items() if name in tensors}
-        own = copied(held)
-        copy_tensors(held, grown(tensors, outputs(self.model), self._seed))
+        current = {name: value for name, value in self._tensors().items() if name in tensors}
+        own = copied(current)
+        copy_tensors(current, grown(tensors, outputs(self.model), self._seed))
         try:
             yield
         finally:
-            copy_tensors(held, own)
+            copy_tensors(current, own)
 
     def prototypes(self, memory: Memory | None, known: Tensors) -> Tensors:
         """Returns the prototypes by which its model, as it is now, predicts when it is tested.
