@@ -156,6 +156,7 @@ class Run:
                 or a cluster that was not named here.
         """
         directory = RunDirectory(path)
+        directory.check_links()
         settings = directory.settings()
         _take_parts(directory, settings, allow, parts or {})
         if on_bad is not None:

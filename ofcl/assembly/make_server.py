@@ -138,13 +138,18 @@ def _own_aggregation(name: str, part: Aggregation) -> Aggregation:
 
     def aggregate(updates: Sequence[Update], previous: Tensors | None) -> Tensors:
         model = part(updates, previous)
-        wanted = {key: value.shape for key, value in updates[0].state.items()}
-        if not isinstance(model, dict) or wanted != {
-            key: getattr(value, "shape", None) for key, value in model.items()
-        }:
+        shapes = {key: value.shape for key, value in updates[0].state.items()}
+        if (
+            not isinstance(model, dict)
+            or not model
+            or any(
+                key not in shapes or getattr(value, "shape", None) != shapes[key]
+                for key, value in model.items()
+            )
+        ):
             raise OfclError(
-                f"the aggregation '{name}' must return a model, a dictionary with the tensors of "
-                f"an update; it returned a {type(model).__name__}"
+                f"the aggregation '{name}' must return a model, a dictionary with tensors of an "
+                f"update (those that are left out stay); it returned a {type(model).__name__}"
                 + (" with others" if isinstance(model, dict) else "")
             )
         return model

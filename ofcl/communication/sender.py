@@ -133,7 +133,7 @@ class Sender:
             state, self._new = copied(own), 0
         self.released += 1
         if self._sharing.privacy is not None:
-            start = grown(self._start, outputs, self._seed)
+            start = grown(self._start, max(outputs, width(state)), self._seed)
             state = self._sharing.privacy.noised(state, start, self._draw)
         coded: Tensors = {}
         # The server knows no base of the first; a sum's are coded in steps that all share.
@@ -149,8 +149,10 @@ class Sender:
             known: The global model.
         """
         assert self._differences is not None, "a coded sum, and the run's settings have no codec"
+        outputs = max(width(state), width(known))  # it may have missed rounds in which classes came
+        state, base = (grown(each, outputs, self._seed) for each in (state, known))
         learned = {name: value for name, value in state.items() if not is_statistic(name)}
-        return self._differences.reach(learned, grown(known, width(state), self._seed))
+        return self._differences.reach(learned, base)
 
     def for_sum(
         self,

@@ -344,7 +344,10 @@ class Responder:
             update = client.survey(all_to_device(request.model, device))
         elif not request.by_itself and status in ("waiting", "between-tasks"):
             device = next(client.model.parameters()).device
-            update = client.update(all_to_device(request.model, device))
+            # Nothing is kept back from a secure sum, which hides it: an update without weight
+            # would leave fewer updates to hide among, at worst one.
+            instead = None if self.masked else all_to_device(request.model, device)
+            update = client.update(instead)
             if client.sender.withheld:
                 self._tell(
                     f"{client.sender.withheld} new samples are too few for an update (your limit "

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ofcl.errors import OfclError
-from ofcl.own_parts.lookup import find_part, takes
+from ofcl.own_parts.lookup import find_part, required_parameters, takes
 
 Loss = Callable[[Tensor, Tensor, int, Tensor], Tensor]
 """Logits (…, n, classes), classes (…, n), how many samples are new, whether each class is one of
@@ -107,8 +107,9 @@ def _own_loss(name: str, part: Any) -> Loss:
             objects, as PyTorch's losses are.
     """
     part = part() if inspect.isclass(part) else part
-    short = takes(part, "logits", "y")
-    if not callable(part) or not (short or takes(part, "logits", "y", "new", "current")):
+    long = takes(part, "logits", "y", "new", "current")
+    short = takes(part, "logits", "y") and (not long or required_parameters(part) == 2)
+    if not callable(part) or not (short or long):
         raise OfclError(
             f"the loss '{name}' must be a function of logits and classes, or of these, the number "
             f"of new samples and a mask of classes; it is a {type(part).__name__}"

@@ -55,9 +55,11 @@ class Bounds:
             return list(updates)
         lengths = [_length(update.state, model) for update in updates]
         # One that sends nothing cannot hold up the others: earlier rounds count, too. And one that
-        # keeps its update back (`Client.fewest_new`) has no samples, and says nothing of the usual.
-        now = usual_of([n for u, n in zip(updates, lengths, strict=True) if u.samples])
-        usual = max(now, usual_of(self._usual))
+        # keeps its update back (`Sender.fewest_new`) has no samples, and says nothing of the usual.
+        said = [n for u, n in zip(updates, lengths, strict=True) if u.samples]
+        few = bool(self._usual) and 2 * len(said) <= len(updates)  # they may be the dishonest ones
+        now = usual_of(said)
+        usual = usual_of(self._usual) if few else max(now, usual_of(self._usual))
         limit = self._distance * usual
         near = []
         for update, length in zip(updates, lengths, strict=True):
@@ -70,7 +72,8 @@ class Bounds:
                 )
                 update = replace(update, state=_pulled_back(update.state, model, limit))
             near.append(update)
-        self._usual = [*self._usual, now][-REMEMBERED:]
+        if not few:
+            self._usual = [*self._usual, now][-REMEMBERED:]
         return near
 
     def _light(self, updates: Sequence[Update]) -> list[Update]:

@@ -30,7 +30,7 @@ from ofcl.state import State, Tensors
 from ofcl.update import is_statistic
 
 MOST_WEIGHT = 10**9  # samples of one party
-FEW = 16  # parties whose integers have 8 bits; each has room for 7 steps or more, as with int4
+FEW = 16  # parties whose integers have 8 bits; of equal weights, each has room for 7 steps or more
 ROOM = 1.5  # a change may go so many times as far as changes of the last sum went on average
 LEAST = 1e-6  # how far it may go at least
 

@@ -192,21 +192,32 @@ class RunDirectory:
 
         Raises:
             InUse: If another process has locked the run.
-            OfclError: If there is a link in the directory. It may be somebody else's: what such a
-                link points to would be written to.
+            OfclError: If a link leads out of the directory (`check_links`).
         """
-        for folder, folders, files in os.walk(self.path):
-            for name in (*folders, *files):
-                if (path := Path(folder) / name).is_symlink():
-                    raise OfclError(
-                        f"'{path}' is a link: the run would write to what it points to. Delete it, "
-                        "and look what put it there"
-                    )
+        self.check_links()
         with explained(self.path):
             lock = try_lock(self.path / "lock")
         if lock is None:
             raise InUse(f"'{self.path}' is in use by another process")
         return lock
+
+    def check_links(self) -> None:
+        """Checks that no link in the directory leads out of it.
+
+        The directory may be somebody else's: what such a link points to would be read and written.
+
+        Raises:
+            OfclError: If there is such a link.
+        """
+        within = self.path.resolve()
+        for folder, folders, files in os.walk(self.path):
+            for name in (*folders, *files):
+                path = Path(folder) / name
+                if path.is_symlink() and not path.resolve().is_relative_to(within):
+                    raise OfclError(
+                        f"'{path}' is a link out of the run's directory: the run would write to "
+                        "what it points to. Delete it, and look what put it there"
+                    )
 
     # Events
 

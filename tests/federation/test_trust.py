@@ -85,6 +85,21 @@ def test_parties_that_keep_their_updates_back_do_not_pull_back_the_others():
     assert (first.samples, told) == (10, [])
 
 
+def test_where_most_keep_back_the_rest_does_not_say_what_is_usual():
+    told = []
+    bounds = Bounds(5.0, 3.0, lambda client, what: told.append(client))
+    model = {"w": torch.zeros(2)}
+    learned = [Update(k, {"w": torch.tensor([3.0, 4.0])}, 10, {}) for k in range(3)]
+    bounds.applied(learned, model)
+    kept_back = [Update(k, model, 0, {}) for k in (0, 1)]
+    for _ in range(6):  # it does not become usual with time
+        *_, far = bounds.applied(
+            [*kept_back, Update(2, {"w": torch.full((2,), 1e6)}, 10, {})], model
+        )
+        assert far.state["w"].norm().item() == pytest.approx(25)
+    assert told == [2] * 6
+
+
 def test_a_party_cannot_choose_its_weight(tmp_path):
     def heavy(answer):
         if answer["update"] is not None:

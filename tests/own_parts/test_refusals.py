@@ -3,6 +3,7 @@
 import functools
 
 import pytest
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -59,6 +60,31 @@ REFUSED = [
     ({"optimizer": lambda parameters: 3}, "must take the parameters, and lr by its name"),
     ({"dataset": f"{HERE}:number"}, "the dataset '.*' must be a function or a class; it is a int"),
 ]
+
+
+def four(logits, y, new, current):
+    assert 0 < new <= len(y)
+    return nn.functional.cross_entropy(logits, y)
+
+
+def test_a_loss_behind_a_wrapper_gets_all_that_it_may_take(blobs):
+    def wrapped(*values):
+        return four(*values)
+
+    assert ofcl.run(blobs, **{**TINY, "method": "cbr", "loss": wrapped}).A is not None
+
+
+def test_an_aggregation_may_leave_tensors_out(blobs):
+    """Those stay as they are: personal heads, say."""
+
+    def bodies(updates, previous):
+        names = [name for name in updates[0].state if not name.startswith("head")]
+        return {n: torch.stack([u.state[n] for u in updates]).mean(0) for n in names}
+
+    result = ofcl.run(
+        blobs, **{**TINY, "method": "cbr", "burn_in": 0, "lr": 0.01, "aggregation": bodies}
+    )
+    assert result.rounds > 0
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,8 @@ def date_format(cells: Sequence[Any]) -> str | None:
     """
     if all(isinstance(cell, date) for cell in cells):
         return ISO
+    if all(isinstance(cell, time) for cell in cells):
+        return CLOCKS[1]
     texts = [str(c).strip() if isinstance(c, time) else c for c in cells]
     texts = [text.strip() for text in texts if isinstance(text, str)]
     if len(texts) < len(cells) or not all(any(c.isdigit() for c in t) for t in texts):
@@ -84,6 +86,8 @@ def _parses(text: str, form: str) -> bool:
 
 def _moment(cell: Any, form: str) -> datetime:
     """Reads a date or a moment; moments with a time zone are brought to UTC."""
+    if not isinstance(cell, str) and isinstance(cell, time) != is_clock(form):
+        raise ValueError("a time among dates, or a date among times")
     if isinstance(cell, time):
         moment = datetime.combine(_FIRST_DAY, cell)
     elif isinstance(cell, datetime):

@@ -9,6 +9,7 @@ own_dataset         the party's dataset, and the client that learns from it
 own_stream          the party's stream, and the client that learns from it
 kept_models         the models that the party keeps, and `model_files`, where they are
 benefit             whether taking part helps: the models compared on the party's test data
+helps_file          the file that says so, for people and the page to watch
 cross_results       cross-site validation: what the party hears of it
 party_policy        the limits that the party sets to every run
 ledger              what its data have cost in ε, over all runs

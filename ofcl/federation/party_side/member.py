@@ -332,7 +332,7 @@ class Member:
         settings = self._terms.settings
         private = settings.get("dp_clip") is not None
         fewest = int(settings.get("min_clients", 0)) if private else 0  # they share the noise
-        coded = settings.get("compress", "none") != "none"
+        coded = settings.get("compress", "none") != "none" and not private  # no rule of both
         return SumRules(int(settings["seed"]), private, fewest, coded)
 
     def _agrees_to_cross_site(self, terms: Terms | None) -> bool:

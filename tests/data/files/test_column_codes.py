@@ -100,6 +100,18 @@ def test_times_of_the_day(cells, form, part):
     assert guess_column("score", ["3:1", "0:2", "3:1", "0:2"]).code.kind == "category"
 
 
+def test_dates_among_times_and_times_among_dates_are_refused():
+    """Excel has a duration of a day or more as a moment."""
+    times = guess_column("seen", [datetime.time(9, 30), datetime.time(10, 0, 0, 500000)]).code
+    assert (times.kind, times.format) == ("date", "%H:%M:%S")
+    for cell in (datetime.datetime(2024, 3, 1, 9, 30), datetime.date(2024, 3, 1)):
+        with pytest.raises(ValueError, match="column 'seen' is not a time but"):
+            times.read(cell)
+    dates = guess_column("seen", ["2024-03-01", "2024-03-02"]).code
+    with pytest.raises(ValueError, match="column 'seen' is not a date but '09:30:00'"):
+        dates.read(datetime.time(9, 30))
+
+
 def test_gaps_as_excel_and_pandas_write_them():
     for gap in ("#N/A", "<NA>", "n/a", "NULL", "-"):
         code = guess_column("a", ["1", "2", "3"]).code

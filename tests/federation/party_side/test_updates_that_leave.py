@@ -82,6 +82,16 @@ def test_the_rest_of_a_task_is_not_an_update_of_its_own(tmp_path, killed):
                server.told)  # fmt: skip
 
 
+def test_nothing_is_kept_back_from_a_secure_sum(tmp_path):
+    """Without weight it would leave fewer updates to hide among."""
+    server = Attacker(tmp_path / "a", Policy(), secure_aggregation=True)
+    assert server.update(1) is None
+    assert server.update(2, "take") is None
+    held = server.party._responder._held
+    assert held.samples == 17
+    assert server.recovered(held.state) < 1e-3  # in the party alone: the sum hides it
+
+
 def test_the_log_says_in_plain_words_what_a_run_asks_for_before_it_begins(tmp_path):
     server = Attacker(tmp_path / "a", Policy())
     server.party._tell = (told := []).append
