@@ -73,7 +73,9 @@ def test_a_party_with_other_weights_is_refused(tmp_path, data):
 
 
 def test_a_party_allows_a_network_by_name():
-    with pytest.raises(OfclError, match="--set allow=timm:test_resnet, or .*; and say where its weights"):
+    with pytest.raises(
+        OfclError, match="--set allow=timm:test_resnet, or .*; and say where its weights"
+    ):
         check_allowed_at_party({"model": NAME}, ())
     check_allowed_at_party({"model": NAME}, (NAME,))
     check_allowed_at_party({"model": "efficientnet-lite0"}, ())
