@@ -23,7 +23,7 @@ test: lint
 	$(BIN)/pytest -n 4 --dist loadgroup -m 'not long and not fresh'; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy: $$(cat .venv/types.log)"; exit $$((tests || types))
 
-# Tests of half a minute or more each, of processes that others test too.
+# Tests of half a minute or more each, of processes that others test too; further cases of others.
 test-long: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup -m long
 

@@ -30,6 +30,11 @@ RUN = {**SMALL, "method": "er", "memory": 12, "tasks": 1, "burn_in": 0, "q": 2, 
        "steps": 1, "backbone_side": SIDE}  # fmt: skip
 
 
+def rarely(value):
+    """A case that is tried by `make test-long` alone: another of its kind is tried always."""
+    return pytest.param(value, marks=pytest.mark.long)
+
+
 def source(model: str, dataset: str = "digits", **values: object):
     name, _, weights = model.partition("@")
     here = {"dataset": dataset, "weights": weights, "allow": name, **values}
@@ -51,7 +56,7 @@ def rounds_of(events) -> int:
     return sum(isinstance(event, Round) for event in events)
 
 
-@pytest.mark.parametrize("compress", ["none", "int8", "topk:0.1"])
+@pytest.mark.parametrize("compress", [rarely("none"), "int8", rarely("topk:0.1")])
 def test_killed_parties_and_a_killed_server_go_on_with_the_adapters_of_one_process(
     tiny: str, tmp_path: Path, compress: str
 ) -> None:
@@ -74,7 +79,7 @@ def test_killed_parties_and_a_killed_server_go_on_with_the_adapters_of_one_proce
     assert_same(resumed.server.model, server.model)
 
 
-@pytest.mark.parametrize("tune", TUNES)
+@pytest.mark.parametrize("tune", ["lora", *(rarely(t) for t in TUNES if t != "lora")])
 def test_masked_adapters_are_averaged_as_plain_ones(tiny: str, tmp_path: Path, tune: str) -> None:
     values = {**RUN, "model": tiny, "tune": tune}
     masked, events, said = learned(tmp_path, lambda _: source(tiny), values, masked=True)
@@ -86,7 +91,7 @@ def test_masked_adapters_are_averaged_as_plain_ones(tiny: str, tmp_path: Path, t
     assert not [line for line in said if "rejected" in line or "left out" in line]
 
 
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", [rarely(False), True])
 def test_adapters_of_parties_are_private(tiny: str, tmp_path: Path, masked: bool) -> None:
     values = {**RUN, "model": tiny, "dp_clip": 1.0, "dp_noise": 2.0}
     run, events, _ = learned(tmp_path, lambda _: source(tiny), values, masked=masked)
@@ -147,8 +152,8 @@ def texts_of(folder: Path, encoder: str, party: int, *, stream: bool):
     return open_source({"dataset": str(table), **values}, False, lambda _: None)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("stream", [rarely(False), True])
+@pytest.mark.parametrize("masked", [rarely(False), True])
 def test_parties_learn_an_encoder_of_texts(
     encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, masked: bool
 ) -> None:
@@ -172,7 +177,7 @@ def test_parties_learn_an_encoder_of_texts(
     assert set(run.participants.labels) == set(LABELS)
 
 
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", [rarely(False), True])
 def test_parties_learn_streams_of_images(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masked: bool
 ) -> None:

@@ -43,6 +43,7 @@ def in_order(events):
     return sorted(events, key=lambda event: (type(event).__name__, getattr(event, "client", -1)))
 
 
+@pytest.mark.long
 def test_a_killed_and_resumed_simulation_gives_the_model_of_one_process(tmp_path):
     out = tmp_path / "run"
     sets = [f"--set={name}={value}" for name, value in DIGITS.items()]

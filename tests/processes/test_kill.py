@@ -23,6 +23,8 @@ RUNS = {
     "cbr, fedprox": ["--method", "cbr", "--aggregation", "fedprox", "--seed", "4"],
 }
 
+OFTEN = ("bi, sound", "er, dropout")  # the others are tried by `make test-long`
+
 
 def kill_somewhere(command, events, draw):
     """Waits until the command has written some more events, and a moment longer; then -9."""
@@ -36,7 +38,10 @@ def kill_somewhere(command, events, draw):
     return True
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in OFTEN else [pytest.mark.long]) for n in RUNS],
+)
 def test_killed_anywhere(tmp_path, name):
     draw = random.Random(name)
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -16,6 +16,7 @@ from tests.support.remote import assert_same
 pytest.importorskip("flwr", reason="needs Flower (pip install 'ofcl[flower]')")
 pytestmark = [
     pytest.mark.skipif(find_spec("timm") is None, reason="needs timm"),
+    pytest.mark.long,
     pytest.mark.xdist_group("deployment"),
 ]
 
