@@ -365,7 +365,8 @@ class Client:
 
         Args:
             instead: The global model, which it sends back without weight if there are too few new
-                samples behind the update (`Sender`); None: the update is sent in any case.
+                samples behind the update, and by which noise is measured (`Sender`); None: the
+                update is sent in any case, and as it is.
         """
         sent = self.sender.send(self._travelling, outputs(self.model), instead)
         samples = 0 if sent.kept_back else self._classes.total()

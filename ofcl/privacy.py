@@ -1,9 +1,10 @@
-"""Differential privacy of a client's updates: they are clipped, and Gaussian noise is added.
+"""Noise on a client's updates: differential privacy, and less (`veiled`).
 
-Whoever sees the noisy updates, the server included, can hardly tell which data the client has. Two
-updates that are clipped to a length C lie at most 2C apart, so noise of standard deviation z·C is a
-Gaussian mechanism of multiplier z / 2. A sequence of n such updates, each of which may depend on
-the earlier ones, is a mechanism of multiplier z / (2√n).
+For differential privacy, updates are clipped, and Gaussian noise is added. Whoever sees the noisy
+updates, the server included, can hardly tell which data the client has. Two updates that are
+clipped to a length C lie at most 2C apart, so noise of standard deviation z·C is a Gaussian
+mechanism of multiplier z / 2. A sequence of n such updates, each of which may depend on the earlier
+ones, is a mechanism of multiplier z / (2√n).
 
 The guarantee does not cover the numbers that are sent beside the model: counts of samples and
 classes, losses and accuracies.
@@ -100,6 +101,30 @@ def clipped(state: Tensors, start: Tensors, norm: float) -> Tensors:
         return state
     foreach.scale_all(change, norm / length)
     return dict(zip(names, foreach.sums(begin, change), strict=True))
+
+
+def veiled(state: Tensors, start: Tensors, share: float, draw: Draw) -> Tensors:
+    """Adds noise to a model, in each tensor as a multiple of the change since a second one.
+
+    A sample that alone has moved a few numbers of a tensor is lost in the noise on them; the change
+    of the whole tensor, and the mean of many such models, are not. No ε follows from it: the noise
+    is longer where the change is.
+
+    Args:
+        state: The model.
+        start: The second model, which is known to those who see the result; it may have more
+            tensors.
+        share: The root mean square of the noise on a tensor, divided by that of its change.
+        draw: Draws the noise.
+
+    Returns:
+        The model that may leave the client.
+    """
+    noisy = {}
+    for name, value in state.items():
+        spread = (value - start[name]).square().mean().sqrt()
+        noisy[name] = value + share * spread * draw(value.shape).to(value)
+    return noisy
 
 
 def epsilon(releases: int, noise: float, delta: float) -> float:

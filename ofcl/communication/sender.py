@@ -13,7 +13,7 @@ from ofcl.compression.differences import Differences, decoded
 from ofcl.compute.devices import all_to_device
 from ofcl.errors import OfclError
 from ofcl.models.head import grown, width
-from ofcl.privacy import Draw
+from ofcl.privacy import Draw, veiled
 from ofcl.seeds import generator
 from ofcl.state import State, Tensors, copied
 from ofcl.update import is_statistic
@@ -44,12 +44,15 @@ class Sender:
     Attributes:
         released: Updates that have left the client.
         fewest_new: An update with new samples, but fewer than these, is kept back; 0: none is.
+        noise: The noise on updates, as a multiple of their change (`veiled`); 0: none. Updates of
+            differential privacy have noise of their own, and get no other.
         withheld: The new samples that the last update was to have, and has not.
     """
 
     def __init__(self, sharing: Sharing, number: int, seed: int) -> None:
         self._sharing, self._seed = sharing, seed
         self.released = self.fewest_new = self.withheld = 0
+        self.noise = 0.0
         self._new = 0  # samples since the last update
         self._start: Tensors = {}  # the global model that private updates are measured from
         self._noise = generator(seed, "privacy", number)
@@ -67,8 +70,13 @@ class Sender:
         """Whether the model has new samples that no update has had, and too few for one."""
         return 0 < self._new < self.fewest_new
 
+    @property
+    def _is_private(self) -> bool:
+        """Whether updates have the noise of differential privacy."""
+        return self._sharing.privacy is not None and self._sharing.privacy.noise > 0
+
     def draw_noise_by(self, draw: Draw) -> None:
-        """Draws the noise of its privacy in another way, as the server knows the run's seed.
+        """Draws its noise in another way, as the server knows the run's seed.
 
         Args:
             draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
@@ -121,16 +129,19 @@ class Sender:
         Args:
             own: The tensors of the client's model that travel.
             outputs: How many outputs its head has.
-            instead: The global model, which leaves if there are too few new samples behind the
-                update (`fewest_new`); None: the update leaves in any case.
+            instead: The global model. It leaves if there are too few new samples behind the update
+                (`fewest_new`), and noise is measured by the change since it; None: the update
+                leaves in any case, and as it is.
         """
-        kept_back = self.keeps_back and instead is not None
+        known = grown(instead, outputs, self._seed) if instead is not None else {}
+        kept_back = self.keeps_back and bool(known)
         self.withheld = self._new if kept_back else 0
-        if kept_back and instead is not None:
-            wide = grown(instead, outputs, self._seed)
-            state = copied({name: wide[name].detach() for name in own})
+        if kept_back:
+            state = copied({name: known[name].detach() for name in own})
         else:
             state, self._new = copied(own), 0
+            if known and self.noise and not self._is_private:
+                state |= veiled(_learned(state), known, self.noise, self._draw)
         self.released += 1
         if self._sharing.privacy is not None:
             start = grown(self._start, max(outputs, width(state)), self._seed)
@@ -151,8 +162,7 @@ class Sender:
         assert self._differences is not None, "a coded sum, and the run's settings have no codec"
         outputs = max(width(state), width(known))  # it may have missed rounds in which classes came
         state, base = (grown(each, outputs, self._seed) for each in (state, known))
-        learned = {name: value for name, value in state.items() if not is_statistic(name)}
-        return self._differences.reach(learned, base)
+        return self._differences.reach(_learned(state), base)
 
     def for_sum(
         self,
@@ -178,7 +188,7 @@ class Sender:
         """
         assert self._differences is not None, "a coded sum, and the run's settings have no codec"
         state, base = (grown(each, outputs, self._seed) for each in (state, known))
-        learned = {name: value for name, value in state.items() if not is_statistic(name)}
+        learned = _learned(state)
         others = {name: value for name, value in state.items() if name not in learned}
         if learned.keys() != steps.keys():
             raise OfclError("the server's steps of a sum are for another model")
@@ -211,3 +221,8 @@ class Sender:
             self._base = all_to_device(state.get("base", {}), device)
         counted = sum(n for _, n in state["classes"])  # of the current task, the most there can be
         self._new = int(state.get("new", counted))
+
+
+def _learned(state: Tensors) -> Tensors:
+    """Leaves out the statistics of BatchNorm, which are counted and not learned."""
+    return {name: value for name, value in state.items() if not is_statistic(name)}

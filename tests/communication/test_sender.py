@@ -36,3 +36,25 @@ def test_a_kept_back_update_may_have_more_outputs_than_the_clients_model():
     assert sent.state["head.weight"].shape == (6, 2)
     sender.learned(1)
     assert not sender.send(model(3, 2.0), 3, instead=model(6, 1.0)).kept_back
+
+
+def test_noise_is_as_long_as_each_tensors_change_says_and_leaves_statistics_alone():
+    draws = torch.Generator().manual_seed(0)
+    sender = Sender(Sharing(), number=0, seed=0)
+    sender.noise = 3.0
+    sender.draw_noise_by(lambda shape: torch.randn(shape, generator=draws))
+    known = {"a": torch.zeros(100, 100), "b": torch.zeros(100, 100), "c": torch.ones(5),
+             "norm.running_var": torch.ones(5)}  # fmt: skip
+    own = {"a": torch.full((100, 100), 0.1), "b": torch.full((100, 100), 10.0), "c": torch.ones(5),
+           "norm.running_var": torch.full((5,), 2.0)}  # fmt: skip
+    sent = sender.send(own, 1, instead=known).state
+    assert float((sent["a"] - own["a"]).std()) == pytest.approx(0.3, rel=0.05)
+    assert float((sent["b"] - own["b"]).std()) == pytest.approx(30.0, rel=0.05)
+    assert torch.equal(sent["c"], own["c"])  # it has not changed: noise would say no more
+    assert torch.equal(sent["norm.running_var"], own["norm.running_var"])
+    assert torch.equal(own["a"], torch.full((100, 100), 0.1))  # the client's own model has none
+    assert torch.equal(sender.send(own, 1).state["a"], own["a"])  # a secure sum
+    private = Sender(Sharing(privacy=Privacy(clip=1e9, noise=1e-20)), number=0, seed=0)
+    private.noise = 3.0
+    private.measure_from(known, known)
+    assert torch.allclose(private.send(own, 1, instead=known).state["a"], own["a"])

@@ -177,8 +177,8 @@ def attack(**more):
 
 @pytest.mark.parametrize(("policy", "settings", "line"), [
     (USUAL, {}, "line 3: min_samples = 16"),
-    (USUAL, {"batch_size": 1, "q": 16}, r"line 22: batch_size = \[2, 1000000\]"),
-    (USUAL, {"method": "fedcil"}, "line 8: generators = false"),
+    (USUAL, {"batch_size": 1, "q": 16}, r"line 23: batch_size = \[2, 1000000\]"),
+    (USUAL, {"method": "fedcil"}, "line 9: generators = false"),
     ("min_samples = 1\nmethods = ['cbr']", {}, r"line 2: methods = \['cbr'\]"),
     ("min_samples = 1\nmodels = ['convnet']", {}, r"line 2: models = \['convnet'\]"),
     ("min_samples = 1\nfeatures = false", {"classifier": "nearest-mean"}, "line 2: features = f"),
@@ -237,23 +237,43 @@ def errors_of(guesses, truth):
 
 
 def test_samples_are_recovered_without_a_policy_and_not_with_the_usual_one(tmp_path):
-    guesses, truth = inverted(tmp_path / "a", Policy(min_samples=1, min_rest=1, ranges={}))
+    none = Policy(min_samples=1, min_rest=1, update_noise=0.0, ranges={})
+    guesses, truth = inverted(tmp_path / "a", none)
     assert error_of(guesses, truth) < 1e-3  # pixel for pixel
     with pytest.raises(OfclError, match="refused by your policy"):
         inverted(tmp_path / "b", Policy())
 
 
+def with_noise_of(seed, monkeypatch):
+    """Lets parties draw their noise from a seed, not from the system."""
+    draws = torch.Generator().manual_seed(seed)
+    party = "ofcl.federation.party_side.member.system_normal"
+    monkeypatch.setattr(party, lambda shape: torch.randn(shape, generator=draws))
+
+
 def test_from_larger_updates_single_samples_are_recovered_unless_there_is_noise(tmp_path):
     """A hidden unit that one sample alone has moved shows it, whatever the others are."""
-    guesses, truth = inverted(tmp_path / "a", Policy(), batch_size=16)
+    exact = Policy(update_noise=0.0)
+    guesses, truth = inverted(tmp_path / "a", exact, batch_size=16)
     mean = error_of(truth.mean(0, keepdim=True), truth)
     errors = errors_of(guesses, truth)
     assert float(errors.median()) >= mean  # most guesses are worth nothing
     assert 0 < int((errors < 1e-3).sum()) < 8  # but docs/security.md says that some are right
-    noisy = Policy(least_noise=0.1)
+    noisy = Policy(least_noise=0.1, update_noise=0.0)
     with pytest.raises(OfclError, match="least_noise is 0.1"):
         inverted(tmp_path / "b", noisy, batch_size=16)
     guesses, truth = inverted(tmp_path / "c", noisy, batch_size=16, dp_clip=1.0, dp_noise=0.1)
+    assert float(errors_of(guesses, truth).min()) >= mean
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("samples", [16, 128])
+def test_the_usual_policy_hides_single_samples_in_noise(tmp_path, monkeypatch, samples, seed):
+    """No guess comes as near to any sample of the dataset as the mean image does."""
+    with_noise_of(seed, monkeypatch)
+    guesses, truth = inverted(tmp_path, Policy(), batch_size=samples)
+    mean = error_of(truth.mean(0, keepdim=True), truth)
+    assert len(guesses) > 50
     assert float(errors_of(guesses, truth).min()) >= mean
 
 

@@ -13,6 +13,7 @@ from ofcl.federation.setup.organiser import create
 from ofcl.settings.files import to_toml
 from ofcl.storage.run_directory import RunDirectory
 from tests.support.commands import Command, preload
+from tests.support.federation import send_exactly
 
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 PATIENCE = 60.0  # seconds for anything to happen
@@ -52,6 +53,8 @@ class Deployment:
         else:
             environment.ofcl("federation", "init", self.folder, "--clients", ",".join(PARTIES),
                              "--host", "127.0.0.1", "--port", free_port(), cwd=folder)  # fmt: skip
+        for name in PARTIES:
+            send_exactly(self.folder / name)
         self.server_folder = load_server(self.folder)
         self.processes = {}
 

@@ -9,6 +9,7 @@ from ofcl.engines.local import LocalEngine
 from ofcl.experiment import Run
 from ofcl.federation.party_side.member import Member
 from ofcl.federation.party_side.own_data import open_source
+from ofcl.federation.party_side.party_policy import USUAL, Policy, load_policy
 from ofcl.federation.server_side.settings_of_run import run_settings
 from ofcl.federation.server_side.stage import FederationStage
 from ofcl.federation.setup.folders import Federation
@@ -54,11 +55,26 @@ class InProcess:
         self.closed = True
 
 
-def member(folder, number, source=None, **how):
+EXACT = Policy(update_noise=0.0)
+"""The usual policy, but updates leave as they are, so that runs can be compared bit for bit."""
+
+
+def member(folder, number, source=None, policy=EXACT, **how):
     folder = folder / PARTIES[number]
     folder.mkdir(parents=True, exist_ok=True)
     source = source or open_source({"dataset": "digits"}, True, lambda _: None)
-    return Member(folder, PARTIES[number], number, source, tell=lambda _: None, **how)
+    how = {"policy": policy, "tell": lambda _: None, **how}
+    return Member(folder, PARTIES[number], number, source, **how)
+
+
+def send_exactly(folder):
+    """Lets the party of a folder send its updates as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "policy.toml"
+    text = file.read_text() if file.exists() else USUAL
+    line = f"update_noise = {Policy().update_noise}"
+    file.write_text(text.replace(line, "update_noise = 0.0"))
+    assert load_policy(folder)[0].update_noise == 0
 
 
 def members(folder, **how):

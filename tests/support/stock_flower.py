@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.support.deployment import free_port
+from tests.support.federation import send_exactly
 
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "examples" / "flower_app"
@@ -53,6 +54,7 @@ class StockFlower:
                       or "Runtime API" in self.log("superlink"), "the SuperLink")  # fmt: skip
 
     def supernode(self, party, **config):
+        send_exactly(self.folder / party)
         config = {"party": party, "folder": str(self.folder / party), **config}
         words = " ".join(k + "=" + _toml(v) for k, v in config.items())
         self.spawn(

@@ -11,6 +11,7 @@ import psutil
 
 from tests.support.deployment import free_port
 from tests.support.environments import ROOT, Program
+from tests.support.federation import send_exactly
 
 JOB = ROOT / "examples" / "nvflare_app" / "job"
 SUBMIT = ROOT / "examples" / "nvflare_app" / "submit.py"
@@ -60,6 +61,7 @@ class StockNVFlare:
         for who in (SERVER, *sites):
             self._settle(self.kits / who)
         for site in sites:
+            send_exactly(self.kits / site / "ofcl")
             (self.kits / site / "local" / "ofcl.toml").write_text(
                 'dataset = "digits"\nshare = true'
             )

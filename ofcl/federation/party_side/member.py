@@ -265,7 +265,7 @@ class Member:
         self._vocabulary = AssignedVocabulary(terms.labels, terms.aliases)
         self._told_spellings, self._told_alone = set(), False
         self._compared_labels = None
-        self._tell(_in_words(request.run, terms))
+        self._tell(_in_words(request.run, terms, self._policy))
         self._tell(self._ledger.in_words(terms.settings))
         if terms.settings.get("cross_site"):
             self._tell(consent_in_words(self._agrees_to_cross_site(terms)))
@@ -381,7 +381,7 @@ class Member:
             )
 
     def _client(self) -> Client:
-        """Makes the client of the run that is going on; its privacy noise is the system's.
+        """Makes the client of the run that is going on; the noise on its updates is the system's.
 
         Raises:
             Unnamed: If labels of the party's dataset have no place (class) yet.
@@ -398,6 +398,7 @@ class Member:
         # before it leaves, so a party that is killed sends the same one again.
         client.sender.draw_noise_by(system_normal)
         client.sender.fewest_new = self._policy.min_rest
+        client.sender.noise = self._policy.update_noise
         return client
 
     def _can_learn_alone(self, method: str) -> bool:
@@ -467,11 +468,13 @@ def _with_changes(terms: Terms, changed: State) -> Terms:
     return replace(terms, settings={**terms.settings, **changed}) if changed else terms
 
 
-def _in_words(run: str, terms: Terms) -> str:
+def _in_words(run: str, terms: Terms, policy: Policy) -> str:
     """Describes a run in a line for the log: what it asks of the party, and what leaves."""
     settings = terms.settings
     clip, noise = settings.get("dp_clip"), settings.get("dp_noise")
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
+    if policy.update_noise and not (clip and noise) and not settings.get("secure_aggregation"):
+        private += f", but noise of {policy.update_noise:g} times an update's change (your limit)"
     nearest = settings.get("classifier") == "nearest-mean"
     leaving = "; sums of its features by class will leave" if nearest else ""
     if (known := METHODS.get(str(settings.get("method")))) is not None and known.companion:

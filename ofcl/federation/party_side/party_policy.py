@@ -23,6 +23,7 @@ USUAL = """# Your limits, which the organiser of a federation cannot override. R
 
 min_samples = 16        # fewest new samples between two updates (batch_size x q)
 min_rest = 2            # fewest behind the last update of a task; what is less is kept back
+update_noise = 2.0      # noise on updates, as a multiple of their own change; 0: none
 methods = []            # allowed methods, for example ["cbr", "bi"]; []: any
 models = []             # allowed models; []: any
 allow = []              # parts of one's own that runs may import here (docs/parts.md); []: none
@@ -53,6 +54,7 @@ class Policy:
         min_samples: The fewest new samples between two updates, by the settings of the run.
         min_rest: The fewest new samples behind any update. Where a task ends with fewer, the global
             model is sent back instead.
+        update_noise: The noise on updates, as a multiple of their own change, tensor by tensor.
         methods: The allowed methods; empty: any.
         models: The allowed models; empty: any.
         allow: Parts of one's own that a run may ask for, by name or path, besides those that the
@@ -75,6 +77,7 @@ class Policy:
 
     min_samples: int = 16
     min_rest: int = 2
+    update_noise: float = 2.0
     methods: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from ofcl.federation.flower_app.app_run import make_stage, read_run
 from ofcl.federation.flower_app.grid_transport import GridTransport
 from ofcl.federation.flower_app.node_app import make_client_app, read_party
 from ofcl.federation.server_side import courier
-from tests.support.federation import SMALL, locally
+from tests.support.federation import SMALL, locally, send_exactly
 
 flwr_app = pytest.importorskip("flwr.app", reason="needs Flower (pip install 'ofcl[flower]')")
 
@@ -72,6 +72,8 @@ def hasty(monkeypatch):
 
 
 def configs(folder, names=NAMES):
+    for name in names:
+        send_exactly(folder / name)
     return [
         {"party": name, "folder": str(folder / name), "dataset": "digits", "share": True}
         for name in names

@@ -17,7 +17,7 @@ from ofcl.federation.server_side import courier
 from ofcl.federation.server_side.hosted_run import HostedRun, in_words
 from ofcl.federation.transport import FAILED
 from tests.support.environments import ROOT
-from tests.support.federation import SMALL, locally
+from tests.support.federation import SMALL, locally, send_exactly
 
 NAMES = ("hospital-a", "hospital-b", "hospital-c")
 JOB = ROOT / "examples" / "nvflare_app" / "job" / "app" / "config"
@@ -37,6 +37,7 @@ class OneProcess:
         file = self.folder / f"{name}.toml"
         if not file.exists():
             file.write_text('dataset = "digits"\nshare = true\n')
+        send_exactly(self.folder / name)
         self.parties[name] = SiteParty(read_site(file, name, self.folder / name, print))
 
     def kill(self, name):

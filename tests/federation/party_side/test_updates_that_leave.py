@@ -64,7 +64,7 @@ class Attacker:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_the_rest_of_a_task_is_not_an_update_of_its_own(tmp_path, killed):
-    open_party = Attacker(tmp_path / "a", Policy(min_rest=1))
+    open_party = Attacker(tmp_path / "a", Policy(min_rest=1, update_noise=0.0))
     open_party.update(1)
     assert open_party.recovered(open_party.update(2, "take")["state"]) < 1e-3  # the 17th sample
     server = Attacker(tmp_path / "b", Policy())
@@ -97,8 +97,8 @@ def test_the_log_says_in_plain_words_what_a_run_asks_for_before_it_begins(tmp_pa
     server.party._tell = (told := []).append
     server.update(1)
     assert told[:2] == [
-        "run ab: none with mlp, memory 40, no privacy noise; an update from every 16 new samples; "
-        "the server sees your updates",
+        "run ab: none with mlp, memory 40, no privacy noise, but noise of 2 times an update's "
+        "change (your limit); an update from every 16 new samples; the server sees your updates",
         "ledger: no update has left these data yet",
     ]
     assert told[2].startswith("exchange 1: 1 mini-batches so far")
@@ -133,6 +133,31 @@ def test_a_killed_party_sends_the_same_noisy_update_again(tmp_path):
     assert_same(server.update(1)["state"], first)
     other = Attacker(tmp_path / "b", Policy(), dp_clip=1.0, dp_noise=2.0).update(1)["state"]
     assert not torch.equal(other["hidden.bias"], first["hidden.bias"])
+
+
+def change_of(server, state):
+    """The change of an update's hidden weights since the server's model."""
+    return state["hidden.weight"] - server.model["hidden.weight"]
+
+
+def test_updates_have_the_noise_of_the_policy_and_no_second_one(tmp_path):
+    exact = Attacker(tmp_path / "a", Policy(update_noise=0.0))
+    change = change_of(exact, exact.update(1)["state"])
+    noisy = Attacker(tmp_path / "b", Policy(update_noise=2.0))
+    sent = noisy.update(1)["state"]
+    noise = change_of(noisy, sent) - change
+    assert float(noise.square().mean().sqrt()) == pytest.approx(
+        2 * float(change.square().mean().sqrt()), rel=0.1
+    )
+    assert not noisy.recovered(sent) < 0.1  # exact.recovered is 0
+    noisy.start()  # killed after it was saved: two draws would have a mean of less noise
+    assert_same(noisy.update(1)["state"], sent)
+    private = Attacker(tmp_path / "c", Policy(update_noise=2.0), dp_clip=1e9, dp_noise=1e-12)
+    assert torch.allclose(change_of(private, private.update(1)["state"]), change, atol=0.02)
+    summed = Attacker(tmp_path / "d", Policy(update_noise=2.0), secure_aggregation=True)
+    assert summed.update(1) is None
+    held = summed.party._responder._held.state
+    assert torch.equal(change_of(summed, held), change)
 
 
 def test_statistics_are_kept_back_or_noisy_and_asked_twice_the_same(tmp_path):
