@@ -253,6 +253,7 @@ def _memory(settings: Settings, dataset: Dataset, number: int, model: nn.Module)
         lr=settings.lr or 0.0,
         refed_steps=settings.refed_steps,
         refed_lambda=settings.refed_lambda,
+        capture=capturable(model, settings.optimizer),
     )
     # There is never more to remember than there is; of a stream nobody knows how much that is.
     size = min(settings.memory, len(dataset.y_train) or settings.memory)

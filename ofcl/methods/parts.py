@@ -39,6 +39,7 @@ class PolicyParts:
         lr: The learning rate of the client's model.
         refed_steps: Re-Fed: the steps along which importance is added up.
         refed_lambda: Re-Fed: the share λ of the client's own data in the personalised model.
+        capture: Whether a GPU may replay what the model computes from a graph (`Replay.capture`).
     """
 
     generator: torch.Generator
@@ -52,6 +53,7 @@ class PolicyParts:
     lr: float = 0.1
     refed_steps: int = 5
     refed_lambda: float = 0.5
+    capture: bool = True
 
 
 Moment = Literal["task", "round"]

@@ -8,6 +8,23 @@ from torch import Tensor, nn
 from ofcl.models.norm import BatchNorm
 
 
+class PointConvolution(nn.Conv2d):
+    """A 1 × 1 convolution without a bias: its output is a product of each pixel that it keeps."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes feature maps from others.
+
+        Args:
+            x: The feature maps (n, channels_in, height, width).
+        """
+        if x.is_cuda:
+            return super().forward(x)
+        # A strided 1 × 1 convolution of few channels that are last in memory corrupts memory on a
+        # CPU (oneDNN issue 6035). Leaving pixels out first gives the same.
+        down, across = self.stride
+        return F.conv2d(x[:, :, ::down, ::across], self.weight)
+
+
 class BasicBlock(nn.Module):
     """Two 3 × 3 convolutions and a shortcut around them.
 
@@ -23,11 +40,10 @@ class BasicBlock(nn.Module):
         self.bn1 = BatchNorm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.bn2 = BatchNorm(channels)
-        self.stride = stride
         self.shortcut = nn.Sequential()
         if stride != 1 or channels_in != channels:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, bias=False), BatchNorm(channels)
+                PointConvolution(channels_in, channels, 1, stride, bias=False), BatchNorm(channels)
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,22 +54,8 @@ class BasicBlock(nn.Module):
         """
         out = self.bn1(self.conv1(x)).relu()
         out = self.bn2(self.conv2(out))
-        added: Tensor = out + self._shortcut_of(x)
+        added: Tensor = out + self.shortcut(x)
         return added.relu()
-
-    def _shortcut_of(self, x: Tensor) -> Tensor:
-        if not len(self.shortcut):
-            return x
-        convolution, norm = self.shortcut
-        assert isinstance(convolution, nn.Conv2d)
-        if x.is_cuda:
-            out = F.conv2d(x, convolution.weight, stride=self.stride)
-        else:
-            # A strided 1 × 1 convolution of few channels that are last in memory corrupts memory on
-            # a CPU (oneDNN issue 6035). Leaving pixels out first gives the same.
-            out = convolution(x[:, :, :: self.stride, :: self.stride])
-        normalised: Tensor = norm(out)
-        return normalised
 
 
 class SlimResNet18(nn.Module):

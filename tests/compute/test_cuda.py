@@ -1,5 +1,6 @@
 """The same learner on a GPU; run by hand where there is one: pytest -m cuda."""
 
+import copy
 import gc
 import weakref
 
@@ -10,6 +11,8 @@ import ofcl
 from ofcl import Run, make_settings
 from ofcl.compute import cuda_graphs as capture
 from ofcl.events import Learned
+from ofcl.methods.federated.refed_importance import Importance
+from ofcl.models import SlimResNet18
 from tests.conftest import TINY
 from tests.conftest import TINY_IMAGES as QUICK
 from tests.support.remote import remotely
@@ -155,6 +158,32 @@ def test_the_fields_methods_are_captured(images, method):
         pass
     for client in run.clients:
         assert client.learner._captured._recordings
+
+
+@pytest.mark.parametrize("kind", ["vector", "image"])
+def test_runs_of_refed_capture_the_importance(blobs, images, kind):
+    data, tiny = (blobs, TINY) if kind == "vector" else (images, TINY_IMAGES)
+    run = Run(make_settings({**tiny, **FIELD_QUICK, "method": "refed"}), data)
+    for _ in run:
+        pass
+    for client in run.clients:
+        assert client.learner.memory.policy.scorer._gradients._captured._recordings
+
+
+@pytest.mark.parametrize("n", [10, 140])
+def test_captured_importances_of_refed_are_those_of_the_cpu(full_precision, n):
+    torch.manual_seed(0)
+    model = SlimResNet18(3, 4, width=4).to(memory_format=torch.channels_last)
+    x, y = torch.randn(n, 3, 32, 32), torch.arange(n) % 4
+    cpu, cuda = (Importance(each, lr=0.01) for each in (model, copy.deepcopy(model).cuda()))
+    for round_ in range(3):  # the first way is made by plain calls, later ones by replayed graphs
+        for _ in range(2):
+            ours = cuda.importance(x.cuda(), y.cuda()).cpu()
+            assert torch.allclose(ours, cpu.importance(x, y), rtol=1e-3), round_
+        for each in (cpu, cuda):
+            each.round_passed("after-round")
+    assert cuda._gradients._captured._recordings
+    assert cuda._gradients._most == 128  # no layer is missed, and no sample taken by itself
 
 
 @pytest.mark.parametrize("method", [*FIELD, "target"])

@@ -3,6 +3,7 @@
 Re-Fed (Li et al. 2024): the samples stay that a personalised model finds important.
 
     gradient_norms     the norm of each single sample's gradient
+    replayed_norms     the same from a CUDA graph
     refed_importance   the personalised model, and the importance of samples along its training
 
 FedCBDR (Qi et al. 2025): samples are drawn by what the features of all clients have in common.

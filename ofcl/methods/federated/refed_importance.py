@@ -20,10 +20,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ofcl.compute import foreach
 from ofcl.compute.devices import to_device
 from ofcl.errors import OfclError
 from ofcl.memory.policy import Policy
-from ofcl.methods.federated.gradient_norms import gradient_norms
+from ofcl.methods.federated.replayed_norms import ReplayedNorms
 from ofcl.methods.parts import PolicyParts
 from ofcl.models.head import BIAS, WEIGHT, grow_head, grown
 from ofcl.pretrained.referred import copy_model, load_saved, saved_state
@@ -38,12 +39,22 @@ class Importance:
         lr: The learning rate η of the personalised model.
         steps: The number of models along whose way importance is added up.
         share: λ, the share of the client's own data in the personalised model, above 0 and below 1.
+        capture: Whether a GPU may replay what the model computes from a graph.
     """
 
     frozen = True  # the gradient steps of the client's model do not change importances
 
-    def __init__(self, model: nn.Module, lr: float, steps: int = 5, share: float = 0.5) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        lr: float,
+        steps: int = 5,
+        share: float = 0.5,
+        *,
+        capture: bool = True,
+    ) -> None:
         self._learning, self._model = model, copy_model(model).eval()
+        self._gradients = ReplayedNorms(self._model, capture=capture)
         self._lr, self._steps, self._pull = lr, steps, (1 - share) / (2 * share)
         self._way: list[Tensors] = []  # the personalised model before each step; []: not made yet
 
@@ -76,7 +87,7 @@ class Importance:
             return total
         way = self._way or [self._weights()]
         for step in range(self._steps):
-            norms, mean = gradient_norms(self._model, way[step], x, y)
+            norms, mean = self._gradients(way[step], x, y)
             total += norms / (step + 1)
             if len(way) == step + 1 < self._steps:
                 way.append(self._stepped(way[step], mean, way[0]))
@@ -98,10 +109,12 @@ class Importance:
             gradient: The mean gradient of its loss.
             start: The global model w.
         """
-        return {
-            name: v - self._lr * (gradient[name] + self._pull * (v - start[name]))
-            for name, v in weights.items()
-        }
+        own = list(weights.values())
+        steps = foreach.differences(own, [start[name] for name in weights])
+        foreach.scale_all(steps, self._pull)
+        foreach.add_scaled(steps, [gradient[name] for name in weights], 1.0)
+        foreach.scale_all(steps, self._lr)
+        return dict(zip(weights, foreach.differences(own, steps), strict=True))
 
     def distances_between(self, x: Tensor) -> Tensor:
         """Raises an error: Re-Fed compares importances, not samples with each other."""
@@ -115,6 +128,7 @@ class Importance:
             seed: The run's seed, from which new outputs start.
         """
         grow_head(self._model, classes, seed)
+        self._gradients.grow()
         self._way = [{**v, **grown(_head(v), classes, seed)} for v in self._way]
 
     def round_passed(self, when: Literal["before-round", "after-round"]) -> None:
@@ -156,5 +170,6 @@ def by_importance(parts: PolicyParts) -> Policy:
             the settings of the personalised model.
     """
     assert parts.model is not None
-    key = Importance(parts.model, parts.lr, parts.refed_steps, parts.refed_lambda)
+    steps, share = parts.refed_steps, parts.refed_lambda
+    key = Importance(parts.model, parts.lr, steps, share, capture=parts.capture)
     return Policy(key, rekey="every-round", scorer=key, labelled=True)
