@@ -9,8 +9,8 @@ from ofcl.engines.messages import Request, pack_request
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.federation.party_side.party_policy import Policy
 from ofcl.federation.terms import Terms, pack
-from tests.federation.test_trust import attack, error_of, table
-from tests.support.federation import SMALL, InProcess, hosted, member, members
+from tests.federation.test_trust import attack, error_of, table, with_noise_of
+from tests.support.federation import EXACT, SMALL, InProcess, hosted, member, members
 from tests.support.remote import assert_same, over_the_wire
 
 
@@ -178,3 +178,19 @@ def test_a_run_gets_no_more_updates_than_the_policy_says(tmp_path):
     server.update(1)
     with pytest.raises(OfclError, match="this would be update 2 of the run; .*most_rounds is 1"):
         server.update(2, "take")
+
+
+def test_a_run_with_the_usual_noise_learns(tmp_path, monkeypatch):
+    """Noise of several parties averages out; what one of them learned is hidden in it."""
+    with_noise_of(0, monkeypatch)
+    settings = {**SMALL, "protocol": "strong", "tasks": 2, "hidden": 64, "limit": 20,
+                "method": "cbr"}  # fmt: skip
+    reached = {}
+    for name, policy in (("exact", EXACT), ("noisy", Policy())):
+        run, said = hosted(tmp_path, InProcess(members(tmp_path / name, policy=policy)), settings)
+        list(run)
+        reached[name] = run.result().global_A
+        assert not [line for line in said if "rejected" in line or "bound" in line]
+    assert reached["exact"] > 50
+    assert reached["noisy"] > reached["exact"] - 5
+    assert reached["noisy"] != reached["exact"]
