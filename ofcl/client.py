@@ -30,6 +30,7 @@ from ofcl.methods.nearest_mean import Classifier, as_tested, memory_sums
 from ofcl.models.head import grown, outputs, width
 from ofcl.models.prototypes import NearestMean, prototypes
 from ofcl.pretrained.referred import load_saved, saved_state
+from ofcl.privacy import Draw
 from ofcl.state import State, Tensors, copied, copy_tensors
 from ofcl.update import Update, travelling
 
@@ -113,6 +114,17 @@ class Client:
         self._seen: list[list[int]] = []  # the classes of the tasks before
         self.sender = Sender(sharing, number, seed)
         self._bind()
+        self.sender.measure_from(self._travelling, self._travelling)
+
+    def protect(self, noise: float, fewest_new: int, draw: Draw) -> None:
+        """Sets the limits of the party behind the client, before it learns (`Sender.protect`).
+
+        Args:
+            noise: The noise on updates, as a multiple of their change.
+            fewest_new: The fewest new samples behind an update.
+            draw: Draws normal numbers of a shape.
+        """
+        self.sender.protect(noise, fewest_new, draw)
         self.sender.measure_from(self._travelling, self._travelling)
 
     @property
@@ -365,8 +377,7 @@ class Client:
 
         Args:
             instead: The global model, which it sends back without weight if there are too few new
-                samples behind the update, and by which noise is measured (`Sender`); None: the
-                update is sent in any case, and as it is.
+                samples behind the update (`Sender`); None: the update is sent in any case.
         """
         sent = self.sender.send(self._travelling, outputs(self.model), instead)
         samples = 0 if sent.kept_back else self._classes.total()

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -56,7 +57,13 @@ class Privacy:
     clip: float
     noise: float
 
-    def noised(self, state: Tensors, start: Tensors, draw: Draw) -> Tensors:
+    def noised(
+        self,
+        state: Tensors,
+        start: Tensors,
+        draw: Draw,
+        least: Mapping[str, float] = MappingProxyType({}),
+    ) -> Tensors:
         """Clips a client's model and adds noise to it.
 
         Noise may take a variance of BatchNorm to zero or below. Such a variance is replaced by the
@@ -66,15 +73,17 @@ class Privacy:
             state: The client's model.
             start: The global model that the client started from.
             draw: Draws the noise, from a seeded generator or from the operating system's.
+            least: The least noise on a tensor, as a multiple of `clip`, by name; where it is
+                missing, `noise` alone counts.
 
         Returns:
             The model that may leave the client.
         """
-        deviation = self.noise * self.clip
         within_clip = clipped(state, start, self.clip)
         # Drawn on the CPU, like everything that is random.
         noisy = {
-            name: value + deviation * draw(value.shape).to(value)
+            name: value
+            + max(self.noise, least.get(name, 0.0)) * self.clip * draw(value.shape).to(value)
             for name, value in within_clip.items()
         }
         for name, value in noisy.items():
@@ -122,8 +131,9 @@ def veiled(state: Tensors, start: Tensors, share: float, draw: Draw) -> Tensors:
     """
     noisy = {}
     for name, value in state.items():
-        spread = (value - start[name]).square().mean().sqrt()
-        noisy[name] = value + share * spread * draw(value.shape).to(value)
+        exact = value.double()  # the square of a small change is 0 in fewer bits
+        spread = (exact - start[name].double()).square().mean().sqrt()
+        noisy[name] = (exact + share * spread * draw(value.shape).to(exact)).to(value)
     return noisy
 
 

@@ -155,6 +155,9 @@ def run(
     recorded = read_replay(replay) if replay is not None else None
     if recorded is not None and seeds is not None:
         raise OfclError("--replay computes one recorded run again; leave --seeds out")
+    if recorded is not None and recorded.settings.engine == "flower":
+        warn("another model comes out if parties added noise to their updates, as they do unless "
+             "their policy.toml has update_noise = 0")  # fmt: skip
     made, begun = make_continued(stated if recorded is None else recorded.values(stated))
     check_trackers(track or ())
     if made.streams:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -44,8 +45,9 @@ class Sender:
     Attributes:
         released: Updates that have left the client.
         fewest_new: An update with new samples, but fewer than these, is kept back; 0: none is.
-        noise: The noise on updates, as a multiple of their change (`veiled`); 0: none. Updates of
-            differential privacy have noise of their own, and get no other.
+        noise: The noise on updates, as a multiple of their change (`veiled`); 0: none. With
+            differential privacy, a multiple of the clip, which is the longest change.
+        last: The last update as it left, before it was coded, if it had such noise; else empty.
         withheld: The new samples that the last update was to have, and has not.
     """
 
@@ -53,8 +55,10 @@ class Sender:
         self._sharing, self._seed = sharing, seed
         self.released = self.fewest_new = self.withheld = 0
         self.noise = 0.0
+        self.last: Tensors = {}
+        self._again = False  # whether an update would have nothing new since the last one
         self._new = 0  # samples since the last update
-        self._start: Tensors = {}  # the global model that private updates are measured from
+        self._start: Tensors = {}  # the global model that noisy updates are measured from
         self._noise = generator(seed, "privacy", number)
         self._draw: Draw = functools.partial(torch.randn, generator=self._noise)
         self._differences = Differences(sharing.codec, seed) if sharing.codec else None
@@ -70,18 +74,16 @@ class Sender:
         """Whether the model has new samples that no update has had, and too few for one."""
         return 0 < self._new < self.fewest_new
 
-    @property
-    def _is_private(self) -> bool:
-        """Whether updates have the noise of differential privacy."""
-        return self._sharing.privacy is not None and self._sharing.privacy.noise > 0
-
-    def draw_noise_by(self, draw: Draw) -> None:
-        """Draws its noise in another way, as the server knows the run's seed.
+    def protect(self, noise: float, fewest_new: int, draw: Draw) -> None:
+        """Sets the limits of a party, which hold for every run.
 
         Args:
-            draw: Draws normal numbers of a shape (`ofcl.privacy.system_normal`).
+            noise: The noise on updates (`noise`).
+            fewest_new: The fewest new samples behind an update (`fewest_new`).
+            draw: Draws normal numbers of a shape, for all noise: the server knows the run's seed,
+                and must not know the noise (`ofcl.privacy.system_normal`).
         """
-        self._draw = draw
+        self.noise, self.fewest_new, self._draw = noise, fewest_new, draw
 
     def decoded(self, model: Tensors, known: Tensors) -> Tensors:
         """Makes the global model from the coded step to it.
@@ -101,16 +103,19 @@ class Sender:
             samples: Their number.
         """
         self._new += samples
+        self._again = False
 
     def measure_from(self, model: Tensors, names: Collection[str]) -> None:
-        """Keeps a model; with differential privacy, updates are clipped by their distance from it.
+        """Keeps a model, by the distance from which updates are clipped and made noisy.
 
         Args:
             model: The model.
             names: The tensors that travel.
         """
-        if self._sharing.privacy is not None:
+        if self._sharing.privacy is not None or self.noise:
             self._start = {name: model[name].detach().clone() for name in names}
+        if self._sharing.mixing == 1.0:
+            self._again = False  # nothing of the client's own is left in its model
 
     def received(self, model: Tensors, names: Collection[str]) -> None:
         """Notes that the client has taken a global model: what coding has lost is settled.
@@ -124,33 +129,66 @@ class Sender:
             self._base = {name: model[name].detach().clone() for name in names}
 
     def send(self, own: Tensors, outputs: int, instead: Tensors | None = None) -> Sent:
-        """Makes the tensors of an update; with differential privacy, clipped and noisy.
+        """Makes the tensors of an update, clipped and noisy as settings and limits say.
 
         Args:
             own: The tensors of the client's model that travel.
             outputs: How many outputs its head has.
-            instead: The global model. It leaves if there are too few new samples behind the update
-                (`fewest_new`), and noise is measured by the change since it; None: the update
-                leaves in any case, and as it is.
+            instead: The global model, which leaves if there are too few new samples behind the
+                update (`fewest_new`); None: the update leaves in any case.
         """
-        known = grown(instead, outputs, self._seed) if instead is not None else {}
-        kept_back = self.keeps_back and bool(known)
+        kept_back = self.keeps_back and instead is not None
         self.withheld = self._new if kept_back else 0
-        if kept_back:
-            state = copied({name: known[name].detach() for name in own})
+        if kept_back and instead is not None:
+            wide = grown(instead, outputs, self._seed)
+            state = copied({name: wide[name].detach() for name in own})
         else:
             state, self._new = copied(own), 0
-            if known and self.noise and not self._is_private:
-                state |= veiled(_learned(state), known, self.noise, self._draw)
         self.released += 1
-        if self._sharing.privacy is not None:
-            start = grown(self._start, max(outputs, width(state)), self._seed)
-            state = self._sharing.privacy.noised(state, start, self._draw)
+        if self.noise and not kept_back:
+            state = self._noisy(state, outputs, instead)
+        elif self._sharing.privacy is not None:
+            state = self._sharing.privacy.noised(state, self._from(state, outputs), self._draw)
         coded: Tensors = {}
         # The server knows no base of the first; a sum's are coded in steps that all share.
         if self._differences is not None and self._base and not self._sharing.summed:
             coded, state = self._differences.code(state, self._base)
         return Sent(state, coded, kept_back)
+
+    def _from(self, state: Tensors, outputs: int) -> Tensors:
+        """Gives the model that an update is measured from, with as many outputs as it has."""
+        return grown(self._start, max(outputs, width(state)), self._seed)
+
+    def _noisy(self, state: Tensors, outputs: int, known: Tensors | None) -> Tensors:
+        """Adds the noise of the party's limits; asked twice, it gives the same.
+
+        Two draws on one model would have a mean of less noise, and the server may ask often.
+
+        Args:
+            state: The client's model.
+            outputs: How many outputs its head has.
+            known: The global model, which stands in if a checkpoint has no model to measure from.
+        """
+        if self._again and self.last:
+            return copied(grown(self.last, max(outputs, width(state)), self._seed))
+        self._start = self._start or {name: (known or state)[name].detach() for name in state}
+        start, privacy = self._from(state, outputs), self._sharing.privacy
+        if privacy is not None:
+            least = {n: self.noise / math.sqrt(max(v.numel(), 1)) for n, v in state.items()
+                     if not is_statistic(n)}  # fmt: skip
+            state = privacy.noised(state, start, self._draw, least if privacy.noise else {})
+        if privacy is None or not privacy.noise:
+            state |= veiled(_learned(state), start, self.noise, self._draw)
+        self.last, self._again = copied(state), True
+        return state
+
+    def shown(self, own: Tensors) -> Tensors:
+        """Gives the client's own model as others may have it: with the noise of its last update.
+
+        Args:
+            own: The model after its last mini-batch, of which its last update was made.
+        """
+        return {**own, **grown(self.last, width(own), self._seed)} if self.last else own
 
     def reach_of_sum(self, state: Tensors, known: Tensors) -> dict[str, float]:
         """Computes how far an update goes, for each tensor that a secure sum codes.
@@ -200,6 +238,8 @@ class Sender:
             "start": self._start,
             "released": self.released,
             "new": self._new,
+            "last": self.last,
+            "again": self._again,
             "noise": self._noise.get_state(),
             "coding": self._differences.state() if self._differences is not None else {},
             "base": self._base,
@@ -219,6 +259,8 @@ class Sender:
         if self._differences is not None:
             self._differences.load_state(state.get("coding", {}))
             self._base = all_to_device(state.get("base", {}), device)
+        self.last = all_to_device(state.get("last", {}), device)
+        self._again = bool(state.get("again", False))
         counted = sum(n for _, n in state["classes"])  # of the current task, the most there can be
         self._new = int(state.get("new", counted))
 

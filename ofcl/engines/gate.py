@@ -31,6 +31,7 @@ from ofcl.state import State, Tensors
 from ofcl.update import Update, network_alone
 
 MOST_EVENTS = 1000  # events in one answer
+MOST_CELLS = 200_000  # of confusion matrices in one answer
 
 
 class Gate:
@@ -280,3 +281,8 @@ def _check_sizes(state: State) -> None:
     events = state.get("events")
     if isinstance(events, list) and len(events) > MOST_EVENTS:
         raise Rejected(f"it tells of {len(events)} events; expected {MOST_EVENTS} at most")
+    told = events if isinstance(events, list) else []
+    tests = [event.get("confusions") for event in told if isinstance(event, dict)]
+    cells = sum(len(confusions) for confusions in tests if isinstance(confusions, list))
+    if cells > MOST_CELLS:
+        raise Rejected(f"its tests have {cells} confusions; expected {MOST_CELLS} at most")

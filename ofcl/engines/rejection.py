@@ -75,7 +75,7 @@ def check_confusions(confusions: Any, classes: int) -> None:
         confusions: The value that came as cells: rows of class, predicted class and samples.
         classes: How many classes there are.
     """
-    if not isinstance(confusions, list):
+    if not isinstance(confusions, list) or len(confusions) > classes**2:
         raise Rejected("its confusions cannot be")
     for row in confusions:
         if not isinstance(row, list) or len(row) != 3:

@@ -344,8 +344,8 @@ class Responder:
             update = client.survey(all_to_device(request.model, device))
         elif not request.by_itself and status in ("waiting", "between-tasks"):
             device = next(client.model.parameters()).device
-            # A secure sum hides its updates: nothing is kept back, as an update without weight
-            # would leave fewer to hide among, at worst one; and noise hides nothing more.
+            # Nothing is kept back from a secure sum, which hides it: an update without weight
+            # would leave fewer updates to hide among, at worst one.
             instead = None if self.masked else all_to_device(request.model, device)
             update = client.update(instead)
             if client.sender.withheld:

@@ -76,7 +76,7 @@ def check_secure_aggregation(settings: Settings) -> None:
     elif settings.clip_norm is not None:
         reason = (
             "shows the server no single update that it could clip (clip_norm); dp_clip clips at "
-            "the parties, with dp_noise = 0 without noise"
+            "the parties, with dp_noise = 0 without the noise of privacy"
         )
     elif settings.classifier == "nearest-mean":
         reason = (

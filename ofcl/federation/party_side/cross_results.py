@@ -89,8 +89,8 @@ def consent_in_words(agrees: bool) -> str:
     if agrees:
         return (
             "the organiser asks for cross-site validation, and you agree: at the end the server "
-            "hands your model, without the noise on your updates, to the others who agree, and "
-            "hears how many of your test samples their models predict right"
+            "hands your model to the others who agree, and hears how many of your test samples "
+            "their models predict right"
         )
     return (
         "the organiser asks for cross-site validation: you take no part in it (to agree, start "

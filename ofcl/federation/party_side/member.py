@@ -127,7 +127,7 @@ class Member:
                 lambda: self._agrees_to_cross_site(self._terms),
                 lambda: self._terms.clients if self._terms is not None else 0,
                 lambda: len(self._vocabulary.labels),
-                self._kept.own,
+                lambda client: client.sender.shown(self._kept.own(client)),
                 CrossResults(folder, party, lambda: self._run, tell),
             ),
         )
@@ -339,7 +339,7 @@ class Member:
         """Tells whether a run asks for cross-site validation, and the party agrees to it.
 
         It never does where its updates are hidden or are not its last model, whatever the server
-        asks for: its own model is sent as it is, and shows no more than its updates have shown.
+        asks for: its own model shows no more than its last update has shown (`Sender.shown`).
         """
         settings = terms.settings if terms is not None else {}
         hidden = settings.get("secure_aggregation") or settings.get("dp_clip") is not None
@@ -396,9 +396,7 @@ class Member:
         client = made.client
         # The server knows the run's seed; it must not know the noise. The noisy update is saved
         # before it leaves, so a party that is killed sends the same one again.
-        client.sender.draw_noise_by(system_normal)
-        client.sender.fewest_new = self._policy.min_rest
-        client.sender.noise = self._policy.update_noise
+        client.protect(self._policy.update_noise, self._policy.min_rest, system_normal)
         return client
 
     def _can_learn_alone(self, method: str) -> bool:
@@ -473,8 +471,9 @@ def _in_words(run: str, terms: Terms, policy: Policy) -> str:
     settings = terms.settings
     clip, noise = settings.get("dp_clip"), settings.get("dp_noise")
     private = f"updates clipped to {clip} with noise {noise}" if clip else "no privacy noise"
-    if policy.update_noise and not (clip and noise) and not settings.get("secure_aggregation"):
-        private += f", but noise of {policy.update_noise:g} times an update's change (your limit)"
+    if policy.update_noise:
+        change = "the clip" if clip and noise else "an update's change"
+        private += f", but noise of {policy.update_noise:g} times {change} at least (your limit)"
     nearest = settings.get("classifier") == "nearest-mean"
     leaving = "; sums of its features by class will leave" if nearest else ""
     if (known := METHODS.get(str(settings.get("method")))) is not None and known.companion:
