@@ -30,6 +30,8 @@ NODE_FILE = "node-id"  # the number that the server knows this party's last proc
 LOOK_AGAIN = 0.1  # seconds between two looks for messages, while messages come
 LOOK_AGAIN_IDLE = 10.0  # seconds between two looks when no message has come for long
 PATIENCE = 20.0  # the pause is the time since the last message, divided by this
+EARLY = 0.6  # the first look after an answer, as a share of how long the last message took to come
+SOON = 1.0  # second: the longest time of a message that is waited for like this
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 TRIES = 3  # attempts to send an answer
 KEPT_OPEN = 60.0  # seconds for which an unused connection stays open: less than the server's 75
@@ -155,15 +157,17 @@ class FlowerConnection:
                 this party could not answer.
         """
         mailbox = Mailbox(self._client, self._node, self._caller)
-        since = time.monotonic()
+        since, took = time.monotonic(), 0.0
         while True:
             try:
                 received = mailbox.receive()
                 if received is None:
-                    time.sleep(pause_after(time.monotonic() - since))
+                    time.sleep(pause_after(time.monotonic() - since, took))
                     continue
+                took = time.monotonic() - since
                 self._send(mailbox, received, self._answer(received, answer, failed))
                 since = time.monotonic()
+                time.sleep(pause_after(0.0, took))  # it is too early to look
             except RunOver:
                 self._tell("a message of a run that has ended, or that was cut off, was dropped")
 
@@ -227,13 +231,17 @@ class FlowerConnection:
             self._caller.wait()
 
 
-def pause_after(idle: float) -> float:
+def pause_after(idle: float, took: float = 0.0) -> float:
     """Gives the seconds until the next look for messages; each look costs the server 10 ms.
 
     Args:
-        idle: Seconds since the last message.
+        idle: Seconds since the last message was answered.
+        took: Seconds that the last message took to come after an answer.
 
     >>> pause_after(1.0), pause_after(60.0), pause_after(3600.0)
     (0.1, 3.0, 10.0)
+    >>> pause_after(0.0, took=0.5), pause_after(0.3, took=0.5), pause_after(0.0, took=60.0)
+    (0.3, 0.1, 0.6)
     """
-    return min(max(idle / PATIENCE, LOOK_AGAIN), LOOK_AGAIN_IDLE)
+    early = EARLY * min(took, SOON) - idle
+    return min(max(early, idle / PATIENCE, LOOK_AGAIN), LOOK_AGAIN_IDLE)
