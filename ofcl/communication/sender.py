@@ -171,7 +171,10 @@ class Sender:
         """
         if self._again and self.last:
             return copied(grown(self.last, max(outputs, width(state)), self._seed))
-        self._start = self._start or {name: (known or state)[name].detach() for name in state}
+        if not self._start:  # the head of the server's may have grown further
+            begin = known or state
+            self._start = {n: begin[n].detach()[: len(v)] if v.dim() else begin[n].detach()
+                           for n, v in state.items()}  # fmt: skip
         start, privacy = self._from(state, outputs), self._sharing.privacy
         if privacy is not None:
             least = {n: self.noise / math.sqrt(max(v.numel(), 1)) for n, v in state.items()

@@ -133,3 +133,12 @@ def test_a_sum_has_noise_too():
     sender.measure_from(flat(0.0), "a")
     sender.learned(16)
     assert float((sender.send(flat(0.1), 1, instead=None).state["a"] - 0.1).std()) > 0.2
+
+
+def test_a_checkpoint_without_a_model_to_measure_from_takes_the_servers():
+    sender = noisy()
+    sender.load_state({**sender.state(), "start": {}, "classes": []}, torch.device("cpu"))
+    sender.learned(16)
+    sent = sender.send(model(3, 2.0), 3, instead=model(8, 1.0)).state
+    assert sent["head.weight"].shape == (3, 2)
+    assert not torch.equal(sent["body"], model(3, 2.0)["body"])
