@@ -31,7 +31,7 @@ LOOK_AGAIN = 0.1  # seconds between two looks for messages, while messages come
 LOOK_AGAIN_IDLE = 10.0  # seconds between two looks when no message has come for long
 PATIENCE = 20.0  # the pause is the time since the last message, divided by this
 EARLY = 0.6  # the first look after an answer, as a share of how long the last message took to come
-SOON = 1.0  # second: the longest time of a message that is waited for like this
+SOON = 1.0  # second: a message that took longer says nothing of the next
 HEARTBEAT = 30.0  # seconds; the server takes a party for gone after two without one
 TRIES = 3  # attempts to send an answer
 KEPT_OPEN = 60.0  # seconds for which an unused connection stays open: less than the server's 75
@@ -241,7 +241,7 @@ def pause_after(idle: float, took: float = 0.0) -> float:
     >>> pause_after(1.0), pause_after(60.0), pause_after(3600.0)
     (0.1, 3.0, 10.0)
     >>> pause_after(0.0, took=0.5), pause_after(0.3, took=0.5), pause_after(0.0, took=60.0)
-    (0.3, 0.1, 0.6)
+    (0.3, 0.1, 0.1)
     """
-    early = EARLY * min(took, SOON) - idle
+    early = EARLY * took - idle if took <= SOON else 0.0
     return min(max(early, idle / PATIENCE, LOOK_AGAIN), LOOK_AGAIN_IDLE)
