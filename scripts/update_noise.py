@@ -22,11 +22,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ofcl.communication.sender import Sender, Sent
+from ofcl.communication.sender import Sender
 from ofcl.federation.party_side.own_data import open_source
 from ofcl.privacy import veiled
 from ofcl.settings.files import parse_override
-from ofcl.state import Tensors
 
 NOISES = (0.0, 0.3, 1.0, 2.0)
 RANKS = (1, 2, 3, 4, 6, 8, 16)  # of the change, when noise is cut off
@@ -119,15 +118,9 @@ class NoisySender(Sender):
 
     share = 0.0
 
-    def measure_from(self, model: Tensors, names: Any) -> None:
-        """Keeps the global model by which noise is measured."""
-        super().measure_from(model, names)
-        self._last = {name: model[name].detach().clone() for name in names}
-
-    def send(self, own: Tensors, outputs: int, instead: Tensors | None = None) -> Sent:
-        """Makes the tensors of an update, with noise."""
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
         self.noise = self.share
-        return super().send(own, outputs, self._last if self.share else instead)
 
 
 def costs(given: dict[str, Any], seeds: int) -> None:

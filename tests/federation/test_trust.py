@@ -196,6 +196,13 @@ def test_what_a_policy_refuses_is_told_with_its_line(tmp_path, policy, settings,
             made.check(attack(**settings))
 
 
+@pytest.mark.parametrize("noise", ["-1", "nan", "inf"])
+def test_noise_that_cannot_be_is_refused(tmp_path, noise):
+    (tmp_path / "policy.toml").write_text(f"update_noise = {noise}")
+    with pytest.raises(OfclError, match="update_noise is .*; expected 0 or more"):
+        load_policy(tmp_path)
+
+
 def test_the_file_has_the_usual_policy_and_documented_runs_are_not_refused(tmp_path):
     (tmp_path / "policy.toml").write_text(USUAL)
     made, _ = load_policy(tmp_path)

@@ -228,6 +228,8 @@ def load_policy(folder: Path) -> tuple[Policy, str]:
         fits = isinstance(value, list) if wanted is tuple else isinstance(value, wanted)
         if not fits and not (wanted is float and isinstance(value, int)):
             raise OfclError(f"'{path}': {name} is {value!r}; expected a {wanted.__name__}")
+        if name.endswith("_noise") and not 0 <= value < math.inf:
+            raise OfclError(f"'{path}': {name} is {value!r}; expected 0 or more")
     made: dict[str, Any] = {
         n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n != "ranges"
     }
